@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front: every target is one or two commands that also work by hand (CONTRIBUTING.md).
+.PHONY: setup configure build demo test bench format
+JOBS ?= $(shell nproc)
+
+setup:
+	@cmake/setup.sh
+
+configure: setup
+	@test -f build/build.ninja || cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+
+build: configure
+	@cmake --build build -j $(JOBS)
+
+demo: configure
+	@cmake --build build -j $(JOBS) --target zellige_command
+	@examples/demo.sh
+
+test: build
+	@tests/run.sh
+
+bench: build
+	@bench/run.sh
+
+format:
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "zellige/schedule.h"
+
+namespace zellige {
+
+/// What the engine has sent since begin_step, this rank, all layers, in payload bytes that left the rank.
+struct EngineCounters {
+  std::int64_t all_gather_bytes = 0;
+  std::int64_t ulysses_bytes = 0;
+  std::int64_t ring_bytes = 0;
+  std::int64_t collectives = 0;  ///< calls made, empty ones included
+  double exchange_wait_s = 0;    ///< time spent waiting for exchanges
+};
+
+/// The Coalesced Attention Engine (paper section IV-D): runs the attention of every sequence that has tokens on this
+/// rank, whole ones in dense batches and shards of split ones with their exchanges, as one differentiable function.
+///
+///   zellige::Engine engine(group);
+///   engine.begin_step(zellige::lower(plan.placement, rank));     // collective
+///   at::Tensor out = engine.attention(q, k, v);                  // collective, once a layer, backward too
+///
+/// Threads: one call at a time per Engine; one Engine a rank.
+class Engine {
+ public:
+  /// @param group  the world group: any c10d backend with alltoall_base. Its size must be the schedule's ranks.
+  explicit Engine(c10::intrusive_ptr<c10d::ProcessGroup> group);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Takes the step's schedule; counters start again at zero.
+  /// Collective: every rank, before the first attention of a step. Ranks compare their placement digests here.
+  /// Errors: Code::communication on every rank when the digests differ, naming the ranks; Code::input, before any
+  ///   communication, for a schedule of another rank or world size.
+  void begin_step(const Schedule& schedule);
+
+  /// Attention of this rank's tokens: softmax(q k^T / sqrt(head_dim)) v within each sequence, never across.
+  /// @param q    [tokens_local, heads, head_dim]     fp64, fp32 or bf16; order = schedule.segments
+  /// @param k,v  [tokens_local, kv_heads, head_dim]  same dtype
+  /// @return     [tokens_local, heads, head_dim], same order and dtype; differentiable in q, k and v
+  /// Collective: every rank calls this once per layer, and runs backward through it, in the same order; also a rank
+  /// whose
+  ///   tokens_local is 0, whose q, k, v must require gradients where the other ranks' do.
+  /// Errors: Code::input for shapes before any communication; Code::communication after it, Engine unusable afterwards.
+  at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+
+  const Schedule& schedule() const;
+  EngineCounters counters() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace zellige

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zellige/batch.h"
+#include "zellige/catalog.h"
+#include "zellige/units.h"
+
+namespace zellige {
+
+/// Where a price comes from.
+enum class PriceSource { measured, interpolated, extrapolated, estimated };
+
+/// What one sequence of a bucket costs each rank that takes part, under one configuration (paper: P_{b,theta}, and
+/// M_{s,c,r} of section IV-B).
+struct Price {
+  Configuration config;
+  Microseconds time;      ///< A_{s,c,r}; a rank's load is the sum of these (Eq. 1); >= 1
+  Microseconds exchange;  ///< the part of `time` spent in exchanges when nothing hides them
+  Bytes memory;           ///< M_{s,c,r}
+  PriceSource source = PriceSource::estimated;
+  std::optional<double> spread;  ///< relative standard deviation of the measurement; with `measured` only
+
+  bool operator==(const Price&) const = default;
+};
+
+/// A measured link: a message of n bytes takes latency + n / bytes_per_us.
+struct Link {
+  std::string scope;  ///< "node" or "cluster"
+  std::int64_t latency_us = 0;
+  std::int64_t bytes_per_us = 0;
+  bool operator==(const Link&) const = default;
+};
+
+/// A row of the kernel table: the rate of one attention kernel on one shape.
+struct KernelRate {
+  std::string kernel;  ///< e.g. "flash-attention-3"
+  std::string device;
+  std::string direction;  ///< "forward" or "backward"
+  Tokens length;
+  int count = 1;
+  int heads = 0;
+  std::int64_t flops_per_us = 0;
+  bool operator==(const KernelRate&) const = default;
+};
+
+/// What a profile was measured on; used elsewhere it is stale.
+struct ProfileKey {
+  std::string device;
+  std::string driver;
+  int executor = 0;  ///< kExecutorVersion
+  bool checkpointing = true;
+  bool operator==(const ProfileKey&) const = default;
+};
+
+/// Prices, memory limits, links and kernels: data only. File format "zellige.profile" version 1.
+/// Threads: const after construction, so any number of readers.
+class Profile {
+ public:
+  Catalog catalog;
+  ProfileKey key;
+  Microseconds step_base;  ///< placement-independent cost of a step, left out of prices and loads
+  Bytes memory_base;       ///< M_base: weights, gradients, optimizer, context
+  Bytes memory_usable;     ///< M_usable
+  std::vector<Link> links;
+  std::vector<KernelRate> kernels;
+
+  /// M_cap = M_usable - M_base; positive.
+  Bytes memory_cap() const { return memory_usable - memory_base; }
+
+  /// Sets the prices of a bucket, replacing what was there; sorted by degree, q, h.
+  /// Errors: Code::input when [1,1,1] is missing, a configuration comes twice, or is illegal.
+  void set_prices(BucketIndex bucket, std::vector<Price> prices);
+
+  /// The price of a configuration, or null when the profile has none.
+  const Price* find(BucketIndex bucket, Configuration configuration) const;
+  /// All prices of a bucket, by degree, then q, then h; the first is the whole sequence's.
+  std::span<const Price> menu(BucketIndex bucket) const;
+  /// Price of the whole sequence, always there  // w_b = P_{b,whole}
+  const Price& whole(BucketIndex bucket) const { return menu(bucket).front(); }
+
+  bool operator==(const Profile&) const = default;
+
+ private:
+  std::vector<std::vector<Price>> prices_;
+};
+
+/// Reads / writes a profile. Errors: Code::input, naming file, field and value.
+Profile read_profile(const std::string& path);
+void write_profile(const Profile& profile, const std::string& path);
+/// "sha256:..." of the whole profile as canonical JSON.
+std::string digest(const Profile& profile);
+
+/// A profile estimated from public figures for `device`: "h200", "a800", "a6000", "cpu". Prices every legal
+/// configuration up to degree 16 (and `num_ranks`) of the catalog's buckets, labelled estimated.
+/// Errors: Code::input for an unknown device, listing the known ones.
+Profile built_in_profile(std::string_view device, const Catalog& catalog, bool checkpointing = true);
+std::vector<std::string> built_in_profile_names();
+
+/// Profile bucket of every sequence of a batch: `result[i]` belongs to batch.sequences[i].
+/// Errors: Code::input when a bucket of the batch is not in the profile's catalog with the same numbers, or the models
+/// differ; names both.
+std::vector<BucketIndex> match_buckets(const Batch& batch, const Profile& profile);
+
+/// Bytes that leave or reach ranks, summed over a sequence's rank set, of one layer, by primitive (engine.md,
+/// "Volume"). Units: elements of L x heads x head_dim; multiply by the bytes of an element.
+struct ExchangeVolume {
+  double all_gather = 0;  ///< K/V from another iq, and their gradients
+  double ulysses = 0;     ///< the rest of exchange A and exchange B
+  double ring = 0;        ///< streamed K/V blocks and their gradients
+  double total() const { return all_gather + ulysses + ring; }
+};
+ExchangeVolume forward_volume(const ModelGeometry& model, Tokens length, Configuration configuration);
+ExchangeVolume backward_volume(const ModelGeometry& model, Tokens length, Configuration configuration, bool keep_kv);
+
+/// Terms of the analytical memory model for one rank (section IV-B, Table II), in bytes.
+struct MemoryTerms {
+  Bytes activations;  ///< M^act
+  Bytes key_value;    ///< M^KV
+  Bytes buffers;      ///< M^buf
+  Bytes total() const { return activations + key_value + buffers; }
+};
+struct MemoryOptions {
+  bool checkpointing = true;
+  bool keep_kv = true;
+  int element_bytes = 2;  ///< bf16
+};
+MemoryTerms memory_terms(const ModelGeometry& model, Tokens length, Configuration configuration,
+                         const MemoryOptions& options = {});
+
+std::string_view name(PriceSource source);
+
+}  // namespace zellige

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+namespace zellige {
+namespace {
+
+constexpr std::size_t kLongestQuote = 80;
+constexpr int kDeepestNesting = 64;  // our files nest 5 deep; hostile ones must not exhaust the stack
+
+std::string shown(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() > kLongestQuote) text = text.substr(0, kLongestQuote) + "...";
+  return text;
+}
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto newline = before.rfind('\n');
+  const auto column = before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+}  // namespace
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "'";
+  out.append(text.substr(0, kLongestQuote));
+  if (text.size() > kLongestQuote) out += "...";
+  return out + "'";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const auto& candidate : candidates) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j < row.size(); ++j) {
+        const std::size_t substitute = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+void JsonValue::refuse(std::string_view expected) const {
+  std::string message = *source_ + ": " + (path_.empty() ? "the document" : path_) + " is " + shown(*value_) + "; ";
+  throw Error(Code::input, "json", message.append(expected));
+}
+
+std::int64_t JsonValue::integer(std::int64_t least, std::int64_t most) const {
+  if (!value_->is_number_integer()) refuse("it must be a whole number (no fraction, no quotes)");
+  // Unsigned values above 2^63 would wrap: compare before converting.
+  const bool too_big =
+      value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  const std::int64_t value = too_big ? INT64_MAX : value_->get<std::int64_t>();
+  if (too_big || value < least || value > most) {
+    refuse("it must be between " + std::to_string(least) + " and " + std::to_string(most));
+  }
+  return value;
+}
+
+double JsonValue::number() const {
+  if (!value_->is_number()) refuse("it must be a number");
+  const double value = value_->get<double>();
+  if (!std::isfinite(value)) refuse("it must be a finite number");
+  return value;
+}
+
+bool JsonValue::boolean() const {
+  if (!value_->is_boolean()) refuse("it must be true or false");
+  return value_->get<bool>();
+}
+
+const std::string& JsonValue::string() const {
+  if (!value_->is_string()) refuse("it must be a string");
+  return value_->get_ref<const std::string&>();
+}
+
+std::vector<JsonValue> JsonValue::array() const {
+  if (!value_->is_array()) refuse("it must be an array");
+  std::vector<JsonValue> items;
+  items.reserve(value_->size());
+  for (std::size_t i = 0; i < value_->size(); ++i) {
+    items.emplace_back(&(*value_)[i], source_, path_ + "[" + std::to_string(i) + "]");
+  }
+  return items;
+}
+
+JsonObject::JsonObject(const JsonValue& value) : value_(value) {
+  if (!value.value_->is_object()) value.refuse("it must be an object");
+}
+
+bool JsonObject::has(std::string_view field) const { return value_.value_->contains(field); }
+
+JsonValue JsonObject::at(std::string_view field) {
+  const auto found = value_.value_->find(field);
+  const std::string path = value_.path_.empty() ? std::string(field) : value_.path_ + "." + std::string(field);
+  if (found == value_.value_->end()) {
+    std::vector<std::string> there;
+    for (const auto& item : value_.value_->items()) {
+      if (std::find(taken_.begin(), taken_.end(), item.key()) == taken_.end()) there.push_back(item.key());
+    }
+    const std::string near = nearest(field, there);
+    throw Error(
+        Code::input, "json",
+        *value_.source_ + ": " + path + " is missing" + (near.empty() ? "" : "; is " + in_quotes(near) + " misspelt?"));
+  }
+  taken_.emplace_back(field);
+  return JsonValue(&*found, value_.source_, path);
+}
+
+void JsonObject::finish() const {
+  for (const auto& item : value_.value_->items()) {
+    if (std::find(taken_.begin(), taken_.end(), item.key()) != taken_.end()) continue;
+    const std::string near = nearest(item.key(), taken_);
+    throw Error(Code::input, "json",
+                *value_.source_ + ": " + (value_.path_.empty() ? "" : value_.path_ + ".") + item.key() + " = " +
+                    shown(item.value()) + " is not a field here; " +
+                    (near.empty() ? "fields: " + joined(taken_) : "did you mean " + in_quotes(near) + "?"));
+  }
+}
+
+void JsonObject::expect_format(std::string_view format, int version) {
+  const JsonValue format_value = at("format");
+  if (format_value.string() != format) format_value.refuse("it must be \"" + std::string(format) + "\"");
+  const JsonValue version_value = at("version");
+  if (version_value.integer() != version) {
+    version_value.refuse("this build reads version " + std::to_string(version));
+  }
+}
+
+JsonDocument JsonDocument::from_file(const std::string& path) { return from_text(read_text_file(path), path); }
+
+JsonDocument JsonDocument::from_text(std::string text, std::string source_name) {
+  using Json = nlohmann::json;
+  JsonDocument document;
+  document.source_ = std::move(source_name);
+  std::vector<std::set<std::string>> keys;  // of the objects that are open, to notice a key that comes twice
+  const auto notice = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepestNesting) {
+      throw Error(Code::input, "json", document.source_ + ": nested deeper than " + std::to_string(kDeepestNesting));
+    }
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
+      throw Error(Code::input, "json",
+                  document.source_ + ": field " + in_quotes(parsed.get<std::string>()) + " comes twice in one object");
+    }
+    return true;
+  };
+  try {
+    document.value_ = Json::parse(text, notice);
+  } catch (const Json::parse_error& error) {
+    throw Error(Code::input, "json",
+                document.source_ + ": not JSON at " + line_and_column(text, error.byte) + ": " + error.what());
+  } catch (const Json::out_of_range& error) {
+    throw Error(Code::input, "json", document.source_ + ": a number is too large: " + error.what());
+  }
+  return document;
+}
+
+std::string read_text_file(const std::string& path) {
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) {
+    throw Error(Code::input, "base.read", in_quotes(path) + " is a directory; a file is needed");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(Code::input, "base.read", in_quotes(path) + " can't be opened: " + std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) throw Error(Code::input, "base.read", in_quotes(path) + " can't be read: " + std::strerror(errno));
+  return std::move(text).str();
+}
+
+void write_text_file(const std::string& path, std::string_view text) {
+  const auto fail = [&](const char* what) {
+    throw Error(Code::input, "base.write", in_quotes(path) + " " + what + ": " + std::strerror(errno));
+  };
+  // A device or a pipe (such as /dev/stdout) can't be replaced by renaming.
+  std::error_code status;
+  const bool replace = !std::filesystem::exists(path, status) || std::filesystem::is_regular_file(path, status);
+  const std::string target = replace ? path + ".part" : path;
+  {
+    std::ofstream file(target, std::ios::binary | std::ios::trunc);
+    if (!file) fail("can't be written");
+    file.write(text.data(), static_cast<std::streamsize>(text.size()));
+    file.flush();
+    if (!file) fail("can't be written in full");
+  }
+  if (replace && std::rename(target.c_str(), path.c_str()) != 0) fail("can't be put in place");
+}
+
+namespace {
+
+// A string that is not UTF-8 (a file name, say) can't be written as JSON: refused rather than changed.
+template <class Json>
+std::string dump(const Json& json, int indent, bool ascii) {
+  try {
+    return json.dump(indent, ' ', ascii);
+  } catch (const nlohmann::json::type_error& error) {
+    throw Error(Code::input, "json", std::string("text that is not UTF-8 can't be written as JSON: ") + error.what());
+  }
+}
+
+}  // namespace
+
+std::string pretty(const OrderedJson& json) { return dump(json, 2, false) + "\n"; }
+
+std::string canonical(const nlohmann::json& json) { return dump(json, -1, true); }
+
+}  // namespace zellige
