@@ -1,1 +1,242 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "placement/plan_json.h"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+constexpr std::string_view kFormat = "zellige.plan";
+constexpr int kVersion = 1;
+constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostRanks = 1 << 20;  // as in a batch
+
+// ---- writing
+
+template <class Unit>
+OrderedJson to_json(const std::vector<Quantity<Unit>>& quantities) {
+  OrderedJson json = OrderedJson::array();
+  for (const auto& quantity : quantities) json.push_back(quantity.value);
+  return json;
+}
+
+template <class Unit>
+OrderedJson to_json(const std::optional<Quantity<Unit>>& quantity) {
+  return quantity ? OrderedJson(quantity->value) : OrderedJson(nullptr);
+}
+OrderedJson to_json(const std::optional<int>& count) { return count ? OrderedJson(*count) : OrderedJson(nullptr); }
+OrderedJson to_json(const std::optional<SolveStatus>& status) {
+  return status ? OrderedJson(std::string(name(*status))) : OrderedJson(nullptr);
+}
+
+OrderedJson to_json(const PlacedSequence& sequence) {
+  OrderedJson json;
+  json["id"] = sequence.id;
+  json["bucket"] = sequence.bucket;
+  json["kind"] = std::string(name(sequence.kind));
+  json["tokens"] = sequence.tokens.value;
+  json["config"] = {sequence.config.q, sequence.config.h, sequence.config.k};
+  json["ranks"] = sequence.ranks;
+  json["time_us"] = sequence.time.value;
+  json["memory_bytes"] = sequence.memory.value;
+  return json;
+}
+
+OrderedJson to_json(const Certificate& certificate) {
+  OrderedJson json;
+  json["anchor_load_us"] = to_json(certificate.anchor_load);
+  json["anchor_bound_us"] = to_json(certificate.anchor_bound);
+  json["anchor_status"] = to_json(certificate.anchor_status);
+  json["split_count"] = to_json(certificate.split_count);
+  json["split_bound"] = to_json(certificate.split_bound);
+  json["split_status"] = to_json(certificate.split_status);
+  json["makespan_bound_us"] = to_json(certificate.makespan_bound);
+  return json;
+}
+
+// ---- reading
+
+template <class Enum, std::size_t Size>
+Enum read_enum(const JsonValue& value, const std::array<Enum, Size>& all) {
+  std::vector<std::string> known;
+  for (const Enum candidate : all) {
+    if (value.string() == name(candidate)) return candidate;
+    known.emplace_back(name(candidate));
+  }
+  value.refuse("it must be one of " + joined(known));
+}
+
+constexpr std::array kPlanStatuses = {PlanStatus::optimal, PlanStatus::feasible, PlanStatus::infeasible,
+                                      PlanStatus::timeout, PlanStatus::unknown};
+constexpr std::array kSolveStatuses = {SolveStatus::optimal, SolveStatus::feasible, SolveStatus::infeasible,
+                                       SolveStatus::timeout};
+constexpr std::array kMediaKinds = {MediaKind::image, MediaKind::video};
+
+std::int64_t amount(const JsonValue& value) { return value.integer(0); }
+int count(const JsonValue& value, int least) { return static_cast<int>(value.integer(least, kMostInt)); }
+
+template <class Quantity>
+std::vector<Quantity> read_amounts(const JsonValue& value) {
+  std::vector<Quantity> quantities;
+  for (const JsonValue& item : value.array()) quantities.push_back({amount(item)});
+  return quantities;
+}
+
+std::string read_digest(const JsonValue& value) {
+  constexpr std::string_view kPrefix = "sha256:";
+  const std::string& text = value.string();
+  if (text.size() != kPrefix.size() + 64 || !text.starts_with(kPrefix) ||
+      text.find_first_not_of("0123456789abcdef", kPrefix.size()) != std::string::npos) {
+    value.refuse("it must be \"sha256:\" and 64 hexadecimal digits");
+  }
+  return text;
+}
+
+Configuration read_configuration(const JsonValue& value) {
+  const auto factors = value.array();
+  if (factors.size() != 3) value.refuse("it must be [q, h, k]");
+  return {count(factors[0], 1), count(factors[1], 1), count(factors[2], 1)};
+}
+
+PlacedSequence read_sequence(const JsonValue& value) {
+  JsonObject object(value);
+  PlacedSequence sequence;
+  sequence.id = object.at("id").string();
+  sequence.bucket = object.at("bucket").string();
+  sequence.kind = read_enum(object.at("kind"), kMediaKinds);
+  sequence.tokens = {object.at("tokens").integer(1)};
+  sequence.config = read_configuration(object.at("config"));
+  for (const JsonValue& rank : object.at("ranks").array()) sequence.ranks.push_back(count(rank, 0));
+  sequence.time = {amount(object.at("time_us"))};
+  sequence.memory = {amount(object.at("memory_bytes"))};
+  object.finish();
+  return sequence;
+}
+
+ExecOptions read_exec(const JsonValue& value) {
+  JsonObject object(value);
+  ExecOptions exec;
+  const JsonValue engine = object.at("engine");
+  exec.engine = engine.string();
+  if (exec.engine != "coalesced" && exec.engine != "paper") engine.refuse("it must be coalesced or paper");
+  exec.keep_kv = object.at("keep_kv").boolean();
+  exec.overlap = object.at("overlap").boolean();
+  exec.waves = count(object.at("waves"), 1);
+  object.finish();
+  return exec;
+}
+
+Certificate read_certificate(const JsonValue& value) {
+  JsonObject object(value);
+  Certificate certificate;
+  const auto proved = [&](std::string_view field, auto&& read) {
+    const JsonValue item = object.at(field);
+    if (!item.is_null()) read(item);
+  };
+  proved("anchor_load_us", [&](const JsonValue& item) { certificate.anchor_load = Microseconds{amount(item)}; });
+  proved("anchor_bound_us", [&](const JsonValue& item) { certificate.anchor_bound = Microseconds{amount(item)}; });
+  proved("anchor_status", [&](const JsonValue& item) { certificate.anchor_status = read_enum(item, kSolveStatuses); });
+  proved("split_count", [&](const JsonValue& item) { certificate.split_count = count(item, 0); });
+  proved("split_bound", [&](const JsonValue& item) { certificate.split_bound = count(item, 0); });
+  proved("split_status", [&](const JsonValue& item) { certificate.split_status = read_enum(item, kSolveStatuses); });
+  proved("makespan_bound_us", [&](const JsonValue& item) { certificate.makespan_bound = Microseconds{amount(item)}; });
+  object.finish();
+  return certificate;
+}
+
+/// @param model  null: for display, the digest stays unverified.
+Plan read(const JsonDocument& document, const ModelGeometry* model) {
+  JsonObject object(document.root());
+  object.expect_format(kFormat, kVersion);
+  Plan plan;
+  plan.method = object.at("method").string();
+  plan.solver = object.at("solver").string();
+  plan.placement.ranks = static_cast<int>(object.at("ranks").integer(1, kMostRanks));
+  plan.status = read_enum(object.at("status"), kPlanStatuses);
+  plan.certified = object.at("certified").boolean();
+  plan.reason = object.at("reason").string();
+
+  const auto sequences = object.at("sequences").array();
+  plan.placement.sequences.reserve(sequences.size());
+  std::unordered_set<std::string> ids;
+  for (const JsonValue& item : sequences) {
+    plan.placement.sequences.push_back(read_sequence(item));
+    if (!ids.insert(plan.placement.sequences.back().id).second) JsonObject(item).at("id").refuse("this id comes twice");
+  }
+
+  plan.load = read_amounts<Microseconds>(object.at("load_us"));
+  plan.memory = read_amounts<Bytes>(object.at("memory_bytes"));
+  plan.makespan = {amount(object.at("makespan_us"))};
+  plan.floor = {amount(object.at("floor_us"))};
+  plan.split_count = count(object.at("split_count"), 0);
+  plan.certificate = read_certificate(object.at("certificate"));
+  plan.placement.exec = read_exec(object.at("exec"));
+  plan.solve_time = {amount(object.at("solve_us"))};
+  plan.profile_digest = read_digest(object.at("profile_digest"));
+  const JsonValue claimed = object.at("digest");
+  const std::string claimed_digest = read_digest(claimed);
+  object.finish();
+
+  if (model != nullptr) {
+    plan.placement.model = *model;
+    const std::string right = digest(plan.placement);
+    if (claimed_digest != right) {
+      claimed.refuse("the plan's sequences and exec with the batch's model give \"" + right +
+                     "\": the plan was changed after it was written, or the batch is not the one that it was made for");
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+OrderedJson to_json(const ExecOptions& exec) {
+  OrderedJson json;
+  json["engine"] = exec.engine;
+  json["keep_kv"] = exec.keep_kv;
+  json["overlap"] = exec.overlap;
+  json["waves"] = exec.waves;
+  return json;
+}
+
+std::string plan_json(const Plan& plan) {
+  OrderedJson json;
+  json["format"] = std::string(kFormat);
+  json["version"] = kVersion;
+  json["method"] = plan.method;
+  json["solver"] = plan.solver;
+  json["ranks"] = plan.placement.ranks;
+  json["status"] = std::string(name(plan.status));
+  json["certified"] = plan.certified;
+  json["reason"] = plan.reason;
+  OrderedJson sequences = OrderedJson::array();
+  for (const PlacedSequence& sequence : plan.placement.sequences) sequences.push_back(to_json(sequence));
+  json["sequences"] = std::move(sequences);
+  json["load_us"] = to_json(plan.load);
+  json["memory_bytes"] = to_json(plan.memory);
+  json["makespan_us"] = plan.makespan.value;
+  json["floor_us"] = plan.floor.value;
+  json["split_count"] = plan.split_count;
+  json["certificate"] = to_json(plan.certificate);
+  json["exec"] = to_json(plan.placement.exec);
+  json["solve_us"] = plan.solve_time.value;
+  json["profile_digest"] = plan.profile_digest;
+  json["digest"] = digest(plan.placement);
+  return pretty(json);
+}
+
+Plan read_plan(const std::string& path, const Batch& batch) {
+  return read(JsonDocument::from_file(path), &batch.catalog.model);
+}
+
+Plan read_plan_for_display(const std::string& path) { return read(JsonDocument::from_file(path), nullptr); }
+
+void write_plan(const Plan& plan, const std::string& path) { write_text_file(path, plan_json(plan)); }
+
+}  // namespace zellige
