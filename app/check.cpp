@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// zellige check: the independent checker.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "numbers.h"
+#include "planning.h"
+#include "subcommands.h"
+#include "zellige/check.h"
+
+namespace zellige::app {
+namespace {
+
+struct Arguments {
+  std::string plan;
+  std::string batch;
+  std::string profile;
+  bool json = false;
+};
+
+Code run(const Arguments& arguments) {
+  const Batch batch = read_batch(arguments.batch);
+  const Profile profile = load_profile(arguments.profile, batch.catalog);
+  const Plan plan = read_plan(arguments.plan, batch);
+  const auto findings = check(plan, batch, profile);
+  const bool only_memory = std::all_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.what == Violation::over_memory_cap;
+  });
+  const Code code = findings.empty() ? Code::ok : only_memory ? Code::infeasible : Code::input;
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"code", static_cast<int>(code)}, {"findings", nlohmann::ordered_json::array()}};
+    for (const auto& finding : findings) {
+      json["findings"].push_back({{"what", std::string(name(finding.what))}, {"message", finding.message}});
+    }
+    print_json(json);
+    return code;
+  }
+  for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), finding.message);
+  if (findings.empty()) {
+    fmt::print("{}: nothing is wrong ({} on {})\n", arguments.plan,
+               plural(static_cast<std::int64_t>(plan.placement.sequences.size()), "sequence"),
+               plural(batch.ranks, "rank"));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_check(CLI::App& root, Run& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = root.add_subcommand("check", "Judge a plan by recomputing everything from batch and profile");
+  command->add_option("PLAN", arguments->plan, "Plan (JSON)")->required();
+  command->add_option("BATCH", arguments->batch, "The batch that it plans (JSON)")->required();
+  command->add_option("--profile", arguments->profile, "Prices: a file, or a built-in profile's name")->required();
+  command->add_flag("--json", arguments->json, "Print the findings as JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace zellige::app

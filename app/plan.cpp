@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// zellige plan: makes a plan, checks it, and writes it.
+#include <memory>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "interrupt.h"
+#include "numbers.h"
+#include "planning.h"
+#include "subcommands.h"
+#include "table.h"
+#include "zellige/check.h"
+#include "zellige/report.h"
+
+namespace zellige::app {
+namespace {
+
+struct Arguments {
+  PlanningArguments planning;
+  std::string method = "zellige";
+  std::string output;
+  std::string report;
+  bool json = false;
+};
+
+void print_ranks(const Plan& plan, const Score& score, const Profile& profile) {
+  Table table({"rank", "load", "exchange", "memory", "of the cap", "tokens"});
+  const double cap = static_cast<double>(profile.memory_cap().value);
+  for (std::size_t r = 0; r < score.load.size(); ++r) {
+    table.add({std::to_string(r), seconds(score.load[r]), seconds(score.exchange[r]), gibibytes(score.memory[r]),
+               fmt::format("{:.1f}%", 100 * static_cast<double>(score.memory[r].value) / cap),
+               grouped(score.tokens[r].value)});
+  }
+  table.print();
+  fmt::print("\n{}", text_picture(plan, 100));
+}
+
+Code run(const Arguments& arguments) {
+  const Batch batch = read_batch(arguments.planning.batch);
+  const Profile profile = load_profile(arguments.planning.profile, batch.catalog);
+  const auto planner = make_planner(arguments.method);
+  Plan plan;
+  {
+    const Interrupt interrupt;
+    plan = planner->plan(batch, profile, arguments.planning.resolved(), interrupt.token());
+  }
+  // A plan that we would refuse to run is a bug of ours, not something to hand out.
+  if (const auto findings = check(plan, batch, profile); !findings.empty()) {
+    throw Error(Code::internal, "plan",
+                fmt::format("the checker refuses the plan of '{}': {}", plan.method, findings.front().message));
+  }
+  if (!arguments.output.empty()) {
+    if (arguments.output == "-") {
+      write_output("-", plan_json(plan));
+    } else {
+      write_plan(plan, arguments.output);
+    }
+  }
+  if (!arguments.report.empty()) {
+    write_output(arguments.report,
+                 html_page({fmt::format("{} on {} ranks", plan.method, batch.ranks), {plan}, {}, ""}, profile));
+  }
+  if (arguments.output == "-") return code_of(plan);
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"code", static_cast<int>(code_of(plan))},
+                                   {"plan", nlohmann::ordered_json::parse(plan_json(plan))}};
+    if (plan.has_placement()) json["score"] = to_json(score(plan.placement, profile));
+    print_json(json);
+    return code_of(plan);
+  }
+  fmt::print("{}\n", headline(plan));
+  if (plan.has_placement()) print_ranks(plan, score(plan.placement, profile), profile);
+  return code_of(plan);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& root, Run& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      root.add_subcommand("plan", "Decide how every sequence of a batch is split and which ranks share it");
+  arguments->planning.add_to(*command);
+  command->add_option("--method", arguments->method, fmt::format("One of {}", fmt::join(planner_names(), ", ")))
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "Where to write the plan (JSON); - is stdout");
+  command->add_option("--report", arguments->report, "Where to write a page to look at (HTML)");
+  command->add_flag("--json", arguments->json, "Print plan and score as JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace zellige::app

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "numbers.h"
+#include "zellige/env.h"
+
+namespace zellige::app {
+
+void PlanningArguments::add_to(CLI::App& command) {
+  command.add_option("BATCH", batch, "Batch to plan (JSON)")->required();
+  command
+      .add_option("--profile", profile,
+                  fmt::format("Prices: a file, or built in: {}", fmt::join(built_in_profile_names(), ", ")))
+      ->required();
+  command.add_option("--menu", menu, "Configurations to choose from: degrees that are powers of two, or all up to 16")
+      ->check(CLI::IsMember({"powers-of-two", "all"}))
+      ->capture_default_str();
+  command.add_option("--time-limit", options.time_limit_s, "Seconds after which the best plan so far is taken")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--work-limit", options.work_limit, "Deterministic limit of a CP-SAT solve, in its own unit; 0: none")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--workers", options.workers, "Threads of CP-SAT; with more than one, plans depend on timing")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of CP-SAT");
+  command.add_option("--layout", options.layout, "Fixed layout of a baseline: g3n1+g1n1 (knapformer), u4r2 (usp)");
+  command.add_option("--waves", options.exec.waves, "Parts into which exchanges are cut along the heads")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command.add_flag("--overlap", options.exec.overlap, "Run exchanges beside other work");
+  command.add_flag("--refetch-kv", refetch_kv, "Fetch K and V again in the backward pass instead of keeping them");
+}
+
+PlanOptions PlanningArguments::resolved() const {
+  PlanOptions result = options;
+  result.menu = menu == "all" ? Menu::all : Menu::powers_of_two;
+  result.exec.keep_kv = !refetch_kv;
+  result.ortools = Env::from_process().ortools.value_or("");
+  return result;
+}
+
+Profile load_profile(const std::string& name_or_file, const Catalog& catalog) {
+  const auto built_in = built_in_profile_names();
+  if (std::find(built_in.begin(), built_in.end(), name_or_file) != built_in.end()) {
+    return built_in_profile(name_or_file, catalog);
+  }
+  std::error_code status;
+  if (!std::filesystem::exists(name_or_file, status)) {
+    throw Error(
+        Code::input, "profile",
+        fmt::format("'{}' is neither a file nor a built-in profile ({})", name_or_file, fmt::join(built_in, ", ")));
+  }
+  return read_profile(name_or_file);
+}
+
+Code code_of(const Plan& plan) {
+  if (plan.has_placement()) return Code::ok;
+  return plan.status == PlanStatus::timeout ? Code::timeout : Code::infeasible;
+}
+
+std::string headline(const Plan& plan) {
+  if (!plan.has_placement()) return fmt::format("{}: {}, no plan: {}", plan.method, name(plan.status), plan.reason);
+  const double floor = static_cast<double>(std::max<std::int64_t>(plan.floor.value, 1));
+  return fmt::format("{} ({}): {}{}, makespan {} ({} over the floor {}), {}, planned in {}", plan.method, plan.solver,
+                     name(plan.status), plan.certified ? ", certified" : "", seconds(plan.makespan),
+                     percent(static_cast<double>(plan.makespan.value) / floor - 1), seconds(plan.floor),
+                     plural(plan.split_count, "split"), seconds(plan.solve_time));
+}
+
+nlohmann::ordered_json to_json(const Score& score) {
+  nlohmann::ordered_json json;
+  const auto values = [](const auto& quantities) {
+    auto list = nlohmann::ordered_json::array();
+    for (const auto& quantity : quantities) list.push_back(quantity.value);
+    return list;
+  };
+  json["makespan_us"] = score.makespan.value;
+  json["floor_us"] = score.floor.value;
+  json["step_us"] = score.step.value;
+  json["over_floor"] = score.over_floor;
+  json["imbalance"] = score.imbalance;
+  json["split_count"] = score.split_count;
+  json["peak_bytes"] = score.peak.value;
+  json["moved_bytes"] = {{"all_gather", score.moved.all_gather.value},
+                         {"ulysses", score.moved.ulysses.value},
+                         {"ring", score.moved.ring.value}};
+  json["load_us"] = values(score.load);
+  json["exchange_us"] = values(score.exchange);
+  json["memory_bytes"] = values(score.memory);
+  json["tokens"] = values(score.tokens);
+  return json;
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.flush();
+  if (!file) throw Error(Code::input, "write", fmt::format("'{}' can't be written: {}", path, std::strerror(errno)));
+}
+
+}  // namespace zellige::app

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "zellige/batch.h"
+#include "zellige/error.h"
+#include "zellige/placement.h"
+#include "zellige/planner.h"
+#include "zellige/profile.h"
+#include "zellige/score.h"
+
+namespace zellige::app {
+
+/// Options that plan, compare and train's plans share.
+struct PlanningArguments {
+  std::string batch;
+  std::string profile;
+  std::string menu = "powers-of-two";
+  bool refetch_kv = false;
+  PlanOptions options;
+
+  /// Adds BATCH, --profile and the options of planning.
+  void add_to(CLI::App& command);
+  /// The options with what was parsed as text filled in, and OR-Tools from the environment.
+  PlanOptions resolved() const;
+};
+
+/// A built-in profile by name, priced for the batch's catalog, or a file.
+/// Errors: Code::input when it is neither, listing the built-in ones.
+Profile load_profile(const std::string& name_or_file, const Catalog& catalog);
+
+/// Exit code of a plan: 0 with a placement, 3 infeasible or none found, 4 timeout.
+Code code_of(const Plan& plan);
+
+/// One line: method, status, makespan, floor, splits, solve time; or why there is no plan.
+std::string headline(const Plan& plan);
+
+/// The scores as one JSON object, units in the names.
+nlohmann::ordered_json to_json(const Score& score);
+
+/// Prints JSON to stdout.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Writes the text; "-" is stdout. Errors: Code::input naming the path.
+void write_output(const std::string& path, const std::string& text);
+
+}  // namespace zellige::app
