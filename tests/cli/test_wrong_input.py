@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong input to each subcommand: the right exit code, and a message that names the thing, its value, and what would be right."""
+
+import json
+
+import pytest
+
+
+def refuse(result, code, *fragments):
+    assert result.code == code, (result.code, result.out, result.err)
+    for fragment in fragments:
+        assert fragment in result.err, result.err
+
+
+def test_no_subcommand(zellige):
+    refuse(zellige(), 2, "subcommand")
+
+
+def test_unknown_subcommand_and_option(zellige, example):
+    refuse(zellige("plann"), 2)
+    refuse(zellige("plan", example / "batch.json", "--profile", "h200", "--methd", "usp"), 2, "--methd")
+
+
+@pytest.mark.parametrize("command", ["plan", "compare"])
+def test_planning_arguments(zellige, example, command):
+    batch = example / "batch.json"
+    refuse(zellige(command, batch), 2, "--profile")
+    refuse(zellige(command, "missing.json", "--profile", "h200"), 2, "missing.json", "No such file")
+    refuse(zellige(command, example, "--profile", "h200"), 2, "directory")
+    refuse(zellige(command, batch, "--profile", "h900"), 2, "'h900' is neither a file nor a built-in profile", "h200")
+    refuse(zellige(command, batch, "--profile", "h200", "--menu", "some"), 2, "some", "powers-of-two")
+    refuse(zellige(command, batch, "--profile", "h200", "--waves", 0), 2, "--waves")
+    refuse(zellige(command, batch, "--profile", "h200", "--time-limit", "soon"), 2, "--time-limit")
+
+
+def test_unknown_method_suggests(zellige, example):
+    refuse(zellige("plan", example / "batch.json", "--profile", "h200", "--method", "knapfromer"), 2, "knapfromer", "knapformer")
+    refuse(zellige("compare", example / "batch.json", "--profile", "h200", "--methods", "zellige,magic"), 2, "magic", "usp")
+
+
+def test_errors_are_json_when_asked(zellige):
+    result = zellige("plan", "missing.json", "--profile", "h200", "--json")
+    assert result.code == 2 and result.json["code"] == 2 and "missing.json" in result.json["error"]
+    result = zellige("plan", "--json")
+    assert result.code == 2 and result.json["code"] == 2
+
+
+def edited(example, tmp_path, name, edit):
+    document = json.loads((example / f"{name}.json").read_text())
+    edit(document)
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    "edit, fragments",
+    [
+        (lambda d: d.pop("ranks"), ["ranks is missing"]),
+        (lambda d: d.update(rankz=d.pop("ranks")), ["rankz"]),
+        (lambda d: d.update(ranks=0), ["ranks is 0"]),
+        (lambda d: d.update(ranks=2.0), ["ranks is 2.0", "whole number"]),
+        (lambda d: d.update(version=9), ["version is 9"]),
+        (lambda d: d["sequences"][1].update(id="clip-7"), ["clip-7"]),
+        (lambda d: d["sequences"][1].update(bucket="1081p"), ["1081p"]),
+        (lambda d: d["catalog"]["buckets"][0].update(tokens=3601), ["3601", "3600"]),
+        (lambda d: d["catalog"]["model"].update(heads="12"), ["heads"]),
+    ],
+)
+def test_malformed_batch(zellige, example, tmp_path, edit, fragments):
+    path = edited(example, tmp_path, "batch", edit)
+    refuse(zellige("plan", path, "--profile", example / "profile.json"), 2, "batch.json", *fragments)
+
+
+@pytest.mark.parametrize(
+    "edit, fragments",
+    [
+        (lambda d: d["prices"].pop(0), ["720p", "[1, 1, 1]"]),
+        (lambda d: d["prices"][0].update(time_us=0), ["time_us is 0"]),
+        (lambda d: d["prices"][0].update(source="guessed"), ["guessed", "measured"]),
+        (lambda d: d["prices"][3].update(config=[1, 5, 1]), ["5"]),
+        (lambda d: d["memory"].update(usable_bytes=1), ["usable"]),
+        (lambda d: d.pop("links"), ["links is missing"]),
+    ],
+)
+def test_malformed_profile(zellige, example, tmp_path, edit, fragments):
+    path = edited(example, tmp_path, "profile", edit)
+    result = zellige("plan", example / "batch.json", "--profile", path)
+    refuse(result, 2, "profile.json")
+    flat = result.err.replace("[1,1,1]", "[1, 1, 1]")
+    for fragment in fragments:
+        assert fragment in flat, result.err
+
+
+def test_batch_and_profile_of_other_buckets(zellige, example, tmp_path):
+    def rename(document):
+        document["catalog"]["buckets"][0]["name"] = "721p"
+        for price in document["prices"]:
+            if price["bucket"] == "720p":
+                price["bucket"] = "721p"
+
+    path = edited(example, tmp_path, "profile", rename)
+    refuse(zellige("plan", example / "batch.json", "--profile", path), 2, "720p")
+
+
+def test_a_plan_of_another_batch(zellige, example, high_v50):
+    result = zellige("check", example / "plan.json", high_v50, "--profile", "h200")
+    assert result.code == 2 and (result.err or result.out)
+
+
+def test_a_plan_with_an_edited_sequence(zellige, example, tmp_path):
+    path = edited(example, tmp_path, "plan", lambda d: d["sequences"][1].update(ranks=[1]))
+    refuse(zellige("check", path, example / "batch.json", "--profile", example / "profile.json"), 2, "digest")
+
+
+def test_infeasible_is_exit_3_with_words(zellige, example, tmp_path):
+    path = edited(example, tmp_path, "profile", lambda d: d["memory"].update(usable_bytes=d["memory"]["base_bytes"] + 1_000_000_000))
+    plan = tmp_path / "none.json"
+    result = zellige("plan", example / "batch.json", "--profile", path, "-o", plan)
+    assert result.code == 3, (result.out, result.err)
+    assert "clip-7" in result.out or "480p10s" in result.out
+    written = json.loads(plan.read_text())
+    assert written["status"] == "infeasible" and written["sequences"] == [] and written["reason"]
+
+
+def test_a_missing_solver_is_exit_5(zellige, example):
+    result = zellige("plan", example / "batch.json", "--profile", example / "profile.json", "--method", "joint",
+                     env={"ZELLIGE_ORTOOLS": "none"})  # fmt: skip
+    refuse(result, 5, "OR-Tools")
+
+
+def test_catalog_and_batch_arguments(zellige, root, tmp_path):
+    demo = root / "examples/demo"
+    refuse(zellige("catalog", "nowhere.csv"), 2, "nowhere.csv")
+    refuse(zellige("catalog", demo / "manifest.csv", "--format", "opensora"), 2, "opensora")
+    refuse(zellige("catalog", demo / "manifest.csv", "--rules", demo / "manifest.csv"), 2, "manifest.csv")
+    refuse(zellige("batch"), 2, "MANIFEST", "--workload")
+    refuse(zellige("batch", "--workload", "high:V47x"), 2, "high:V47x")
+    refuse(zellige("batch", "--workload", "hihg:V50"), 2, "hihg", "high")
+    refuse(zellige("batch", demo / "manifest.csv", "--rules", demo / "rules.toml"), 2, "--ranks")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    refuse(zellige("catalog", empty), 2, "empty.csv")
+
+
+def test_explain_refuses_what_is_no_plan(zellige, example):
+    refuse(zellige("explain", example / "batch.json"), 2, "zellige.plan")
+
+
+def test_output_that_cannot_be_written(zellige, example):
+    refuse(zellige("plan", example / "batch.json", "--profile", example / "profile.json", "-o", "/nowhere/plan.json"), 2, "/nowhere/plan.json")
+
+
+def test_nothing_goes_to_stdout_on_failure(zellige):
+    result = zellige("plan", "missing.json", "--profile", "h200")
+    assert result.out == "" and result.err.startswith("zellige: ")
+    assert "\x1b" not in result.err, "no colour when not a terminal"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed package serves a small outside project, found by find_package and by add_subdirectory."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CONSUMER = Path(__file__).parent / "consumer"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", os.environ["ZELLIGE_BUILD"], "--prefix", prefix)
+    return prefix
+
+
+def test_what_is_installed(prefix):
+    assert (prefix / "bin/zellige").exists()
+    assert (prefix / "include/zellige/planner.h").exists()
+    assert not list(prefix.rglob("json.h")), "private headers stay at home"
+    assert run(prefix / "bin/zellige", "--version").startswith("zellige ")
+
+
+def test_a_consumer_builds_by_find_package(prefix, tmp_path):
+    run("cmake", "-S", CONSUMER, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    status, sequences, findings = run(tmp_path / "build/consumer").split()
+    assert status in ("optimal", "feasible")
+    assert int(sequences) > 100 and int(findings) == 0
+
+
+def test_the_package_refuses_a_wrong_version(prefix, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(CONSUMER, source)
+    lists = source / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("zellige 0.1", "zellige 7.0"))
+    result = subprocess.run(
+        ["cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode != 0 and "7.0" in result.stderr
+
+
+def test_a_consumer_builds_by_add_subdirectory(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(CONSUMER, source)
+    lists = source / "CMakeLists.txt"
+    text = lists.read_text()
+    added = f'set(ZELLIGE_TORCH OFF)\nset(ZELLIGE_ARROW OFF)\nadd_subdirectory("{ROOT}" zellige EXCLUDE_FROM_ALL)'
+    lists.write_text(text.replace("find_package(zellige 0.1 REQUIRED)", added))
+    run("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", tmp_path / "build")
+    assert run(tmp_path / "build/consumer").split()[0] in ("optimal", "feasible")
