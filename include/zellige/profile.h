@@ -73,13 +73,15 @@ class Profile {
   /// M_cap = M_usable - M_base; positive.
   Bytes memory_cap() const { return memory_usable - memory_base; }
 
-  /// Sets the prices of a bucket, replacing what was there; sorted by degree, q, h.
-  /// Errors: Code::input when [1,1,1] is missing, a configuration comes twice, or is illegal.
+  /// Sets the prices of a bucket, replacing what was there; sorted by degree, q, h. Call it after `catalog` is set.
+  /// Errors: Code::input when [1,1,1] is missing, a configuration comes twice or is illegal, a time is below 1, an
+  /// exchange exceeds its time, a memory need is negative, or a spread stands with anything but `measured`.
   void set_prices(BucketIndex bucket, std::vector<Price> prices);
 
   /// The price of a configuration, or null when the profile has none.
   const Price* find(BucketIndex bucket, Configuration configuration) const;
   /// All prices of a bucket, by degree, then q, then h; the first is the whole sequence's.
+  /// Errors: Code::input for a bucket that is not in the catalog or has no prices yet.
   std::span<const Price> menu(BucketIndex bucket) const;
   /// Price of the whole sequence, always there  // w_b = P_{b,whole}
   const Price& whole(BucketIndex bucket) const { return menu(bucket).front(); }
@@ -90,31 +92,38 @@ class Profile {
   std::vector<std::vector<Price>> prices_;
 };
 
-/// Reads / writes a profile. Errors: Code::input, naming file, field and value.
+/// Reads / writes a profile. Every bucket must have the price of [1,1,1], and the memory cap must be positive.
+/// Errors: Code::input, naming file, field and value.
 Profile read_profile(const std::string& path);
 void write_profile(const Profile& profile, const std::string& path);
+std::string profile_json(const Profile& profile);
 /// "sha256:..." of the whole profile as canonical JSON.
 std::string digest(const Profile& profile);
 
 /// A profile estimated from public figures for `device`: "h200", "a800", "a6000", "cpu". Prices every legal
-/// configuration up to degree 16 (and `num_ranks`) of the catalog's buckets, labelled estimated.
-/// Errors: Code::input for an unknown device, listing the known ones.
-Profile built_in_profile(std::string_view device, const Catalog& catalog, bool checkpointing = true);
+/// configuration up to degree 16 of the catalog's buckets, labelled estimated, and those over exactly `ranks` ranks
+/// (what splits every sequence over all ranks needs them where there are more than 16).
+/// Errors: Code::input for an unknown device, listing the known ones; for a model whose weights and optimizer states
+/// leave no room on the device.
+Profile built_in_profile(std::string_view device, const Catalog& catalog, bool checkpointing = true, int ranks = 1);
 std::vector<std::string> built_in_profile_names();
 
-/// Profile bucket of every sequence of a batch: `result[i]` belongs to batch.sequences[i].
-/// Errors: Code::input when a bucket of the batch is not in the profile's catalog with the same numbers, or the models
-/// differ; names both.
+/// Profile bucket of every sequence of a batch: `result[i]` belongs to batch.sequences[i]. Buckets that no sequence
+/// uses may be missing in the profile, but none may carry other numbers under the same name.
+/// Errors: Code::input when a bucket is not in the profile's catalog with the same numbers, or the models differ;
+/// names both.
 std::vector<BucketIndex> match_buckets(const Batch& batch, const Profile& profile);
 
-/// Bytes that leave or reach ranks, summed over a sequence's rank set, of one layer, by primitive (engine.md,
-/// "Volume"). Units: elements of L x heads x head_dim; multiply by the bytes of an element.
+/// Elements that cross from one rank to another, summed over a sequence's rank set, of one layer, by primitive
+/// (docs/design/engine.md, "Volume"; exact for any length and for grouped K/V heads). Unit: elements, i.e. the design's
+/// factors times L x heads x head_dim; multiply by the bytes of an element.
 struct ExchangeVolume {
   double all_gather = 0;  ///< K/V from another iq, and their gradients
   double ulysses = 0;     ///< the rest of exchange A and exchange B
   double ring = 0;        ///< streamed K/V blocks and their gradients
   double total() const { return all_gather + ulysses + ring; }
 };
+/// @param configuration  legal for model and length; the counts mean nothing otherwise
 ExchangeVolume forward_volume(const ModelGeometry& model, Tokens length, Configuration configuration);
 ExchangeVolume backward_volume(const ModelGeometry& model, Tokens length, Configuration configuration, bool keep_kv);
 
