@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -13,13 +14,12 @@ using Json = nlohmann::json;
 
 const Json& schema_named(const std::string& file) {
   static std::map<std::string, Json> loaded;
-  auto [found, is_new] = loaded.try_emplace(file);
-  if (is_new) {
+  if (!loaded.contains(file)) {
     std::ifstream stream(std::string(ZELLIGE_SOURCE_DIR) + "/docs/schema/" + file);
     if (!stream) throw std::runtime_error("docs/schema/" + file + " is not there");
-    found->second = Json::parse(stream);
+    loaded[file] = Json::parse(stream);
   }
-  return found->second;
+  return loaded[file];
 }
 
 bool has_type(const Json& value, const Json& type) {
