@@ -115,7 +115,7 @@ std::vector<std::string> built_in_profile_names();
 std::vector<BucketIndex> match_buckets(const Batch& batch, const Profile& profile);
 
 /// Elements that cross from one rank to another, summed over a sequence's rank set, of one layer, by primitive
-/// (docs/design/engine.md, "Volume"; exact for any length and for grouped K/V heads). Unit: elements, i.e. the design's
+/// (docs/concepts/price.md; exact for any length and for grouped K/V heads). Unit: elements, i.e. the
 /// factors times L x heads x head_dim; multiply by the bytes of an element.
 struct ExchangeVolume {
   double all_gather = 0;  ///< K/V from another iq, and their gradients

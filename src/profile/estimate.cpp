@@ -52,7 +52,7 @@ double coalesced(Tokens length) {
   return std::clamp(kCoalescedTokens / static_cast<double>(length.value), 1.0, kMostCoalesced);
 }
 
-/// Exchanges of one layer in one pass (engine.md, "One layer on one rank"), as many as it waits for.
+/// Exchanges of one layer in one pass (docs/concepts/schedule.md), as many as it waits for.
 struct ExchangeCount {
   int forward;
   int backward;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts over the rank set of one split sequence, from who needs what (docs/design/engine.md, "Coordinates"):
+// Counts over the rank set of one split sequence, from who needs what (docs/concepts/schedule.md):
 // rank (iq, ih, ik) computes head group ih for the queries of chunks (iq, *, ik) against the keys of all chunks.
 #include "zellige/profile.h"
 
