@@ -24,7 +24,7 @@ enum class Violation {
   wrong_split_count,
   false_bound,    ///< a claimed bound exceeds what the plan itself reaches, or status says more than the bound proves
   wrong_status,   ///< a status that does not go with the rest (sequences without a plan, certified without proofs)
-  wrong_exec,     ///< waves < 1, unknown engine
+  wrong_exec,     ///< waves < 1 or beyond kMaxWaves, unknown engine
   wrong_profile,  ///< profile_digest is another profile's
 };
 
@@ -34,8 +34,13 @@ struct Finding {
 };
 
 /// Judges a plan by recomputing everything from batch and profile. Knows no model, no solver and not the scorer.
-/// Returns every finding, none for a good plan. Microseconds for a few hundred sequences; never throws for a bad plan.
+/// Returns every finding, none for a good plan; where a sequence has no price or no proper rank set, loads, memory,
+/// makespan and cap are not judged, as nobody can say what they should be. Never throws for a bad plan.
+/// Errors: Code::input when batch and profile do not go together (match_buckets).
 std::vector<Finding> check(const Plan& plan, const Batch& batch, const Profile& profile);
+
+/// Whether there are findings and all of them say that a rank is over the memory cap (command: exit 3, not 2).
+bool is_only_over_memory_cap(const std::vector<Finding>& findings);
 
 std::string_view name(Violation violation);  ///< e.g. "over-memory-cap"
 

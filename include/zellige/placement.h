@@ -100,8 +100,8 @@ struct Plan {
 /// floor, split_count, profile_digest. Planners call it last, so that all methods report by one rule.
 /// Without a placement (by `status`) the sequences are dropped and load and memory are empty.
 /// @param batch  the whole batch: the floor counts every sequence even when there is no placement.
-/// Errors: Code::input when the profile lacks a bucket of the batch or the price of a placed sequence, or a rank is
-/// outside 0 .. ranks - 1.
+/// Errors: Code::input when the profile lacks a bucket of the batch or the price of a placed sequence, or a rank set
+/// is not degree-many of 0 .. ranks - 1.
 void complete(Plan& plan, const Batch& batch, const Profile& profile);
 
 /// Reads a plan. The model is not in the file: `placement.model` is the batch's, which must be the plan's batch.

@@ -7,8 +7,10 @@
 
 namespace zellige {
 
-/// Payload bytes that leave their rank in a whole step (forward, recomputation where blocks are checkpointed, backward;
-/// all layers; at the tensors' precision), by primitive.
+/// Payload bytes of attention that leave their rank in a whole step, by primitive: all layers, at wire precision (bf16,
+/// 2 bytes an element), forward + recomputation + backward. Where blocks are checkpointed (profile.key.checkpointing)
+/// the recomputation repeats all exchanges of the forward pass, as a block then keeps nothing but its input; K/V that
+/// `keep_kv` keeps are those of the recomputation, so it saves the backward pass its own fetch and no more.
 struct BytesMoved {
   Bytes all_gather, ulysses, ring;
   Bytes total() const { return all_gather + ulysses + ring; }
@@ -23,14 +25,15 @@ struct Score {
   Microseconds floor;                  ///< floor(F)
   Microseconds step;                   ///< makespan + step_base: predicted step time
   Bytes peak;                          ///< largest memory + memory_base: predicted peak
-  double over_floor = 0;               ///< makespan / F - 1
+  double over_floor = 0;               ///< makespan / F - 1, F not rounded; 0 when there is no load
   double imbalance = 1;                ///< largest load / mean load; 1 when there is no load
   int split_count = 0;
   BytesMoved moved;
 };
 
 /// Scores a placement by the paper's additive model (Eq. 1, Eq. 6).
-/// Errors: Code::input when the profile has no price for a sequence's bucket and configuration.
+/// Errors: Code::input when the profile is for another model or has no price for a sequence's bucket and configuration,
+/// or a rank set is not degree-many of 0 .. ranks - 1.
 Score score(const Placement& placement, const Profile& profile);
 
 }  // namespace zellige

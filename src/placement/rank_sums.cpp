@@ -25,6 +25,12 @@ BucketIndex PriceLookup::bucket(const PlacedSequence& sequence) const {
 }
 
 const Price& PriceLookup::price(const PlacedSequence& sequence) const {
+  // Legality on some number of ranks: a configuration that is none has no degree to look up.
+  constexpr int kAnyRanks = 1 << 20;
+  const std::string illegal = why_illegal(profile_.catalog.model, sequence.tokens, sequence.config, kAnyRanks);
+  if (!illegal.empty()) {
+    throw Error(Code::input, "placement", "sequence " + in_quotes(sequence.id) + ": " + illegal);
+  }
   const Price* price = profile_.find(bucket(sequence), sequence.config);
   if (price == nullptr) {
     throw Error(Code::input, "placement",
@@ -51,7 +57,13 @@ RankSums rank_sums(const Placement& placement, const PriceLookup& prices) {
                 .makespan = {}};
   for (const PlacedSequence& sequence : placement.sequences) {
     const Price& price = prices.price(sequence);
-    if (!sequence.config.is_whole()) ++sums.split_count;
+    const int degree = sequence.config.degree();
+    if (sequence.ranks.size() != static_cast<std::size_t>(degree)) {
+      throw Error(Code::input, "placement",
+                  "sequence " + in_quotes(sequence.id) + " is on " + std::to_string(sequence.ranks.size()) +
+                      " ranks; " + text(sequence.config) + " needs " + std::to_string(degree));
+    }
+    if (degree > 1) ++sums.split_count;
     for (const Rank rank : sequence.ranks) {
       if (rank < 0 || rank >= placement.ranks) {
         throw Error(Code::input, "placement",

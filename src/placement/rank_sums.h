@@ -15,7 +15,8 @@ class PriceLookup {
  public:
   explicit PriceLookup(const Profile& profile);
 
-  /// Errors: Code::input when the profile has no such bucket or no price for the configuration.
+  /// Errors: Code::input when the configuration is none for the sequence, or the profile has no such bucket or no price
+  /// for it.
   const Price& price(const PlacedSequence& sequence) const;
   const Price& whole(const PlacedSequence& sequence) const;
 
@@ -35,7 +36,8 @@ struct RankSums {
   int split_count = 0;                 ///< sequences of degree > 1
 };
 
-/// Errors: Code::input for a missing price, a rank outside 0 .. ranks - 1, or a sum beyond 64 bits.
+/// Errors: Code::input for a missing price, a rank set that is not degree-many of 0 .. ranks - 1, or a sum beyond 64
+/// bits.
 RankSums rank_sums(const Placement& placement, const PriceLookup& prices);
 
 /// total += value. Errors: Code::input beyond 64 bits.
