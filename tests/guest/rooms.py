@@ -26,7 +26,7 @@ PUBLIC = {
     "placement": "placement", "check": "placement", "score": "placement", "schedule": "placement",
     "planner": "plan",
     "engine": "engine", "thread_ranks": "engine",
-    "model": "model",
+    "flow": "model", "model": "model",
     "calibrate": "calibrate",
     "trainer": "train",
     "report": "report",
