@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -16,8 +17,14 @@ struct EngineCounters {
   std::int64_t all_gather_bytes = 0;
   std::int64_t ulysses_bytes = 0;
   std::int64_t ring_bytes = 0;
-  std::int64_t collectives = 0;  ///< calls made, empty ones included
+  std::int64_t collectives = 0;  ///< exchanges made, empty ones included
   double exchange_wait_s = 0;    ///< time spent waiting for exchanges
+};
+
+struct EngineOptions {
+  /// The attention kernel to use; empty = the best for each shape. "aten-cpu-flash": fp64, fp32 and bf16 on the CPU;
+  /// "plain": the formula, any device, holds the whole matrix of probabilities (for tests).
+  std::string kernel;
 };
 
 /// The Coalesced Attention Engine (paper section IV-D): runs the attention of every sequence that has tokens on this
@@ -31,12 +38,14 @@ struct EngineCounters {
 class Engine {
  public:
   /// @param group  the world group: any c10d backend with alltoall_base. Its size must be the schedule's ranks.
-  explicit Engine(c10::intrusive_ptr<c10d::ProcessGroup> group);
+  /// Errors: Code::input without a group, or for an unknown kernel.
+  explicit Engine(c10::intrusive_ptr<c10d::ProcessGroup> group, const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Takes the step's schedule; counters start again at zero.
+  /// Takes the step's schedule; counters start again at zero. Outputs of earlier steps can still go backward, as long
+  /// as all ranks do the same.
   /// Collective: every rank, before the first attention of a step. Ranks compare their placement digests here.
   /// Errors: Code::communication on every rank when the digests differ, naming the ranks; Code::input, before any
   ///   communication, for a schedule of another rank or world size.
@@ -45,19 +54,20 @@ class Engine {
   /// Attention of this rank's tokens: softmax(q k^T / sqrt(head_dim)) v within each sequence, never across.
   /// @param q    [tokens_local, heads, head_dim]     fp64, fp32 or bf16; order = schedule.segments
   /// @param k,v  [tokens_local, kv_heads, head_dim]  same dtype
-  /// @return     [tokens_local, heads, head_dim], same order and dtype; differentiable in q, k and v
+  /// @return     [tokens_local, heads, head_dim], same order and dtype; differentiable in q, k and v, once
   /// Collective: every rank calls this once per layer, and runs backward through it, in the same order; also a rank
-  /// whose
-  ///   tokens_local is 0, whose q, k, v must require gradients where the other ranks' do.
-  /// Errors: Code::input for shapes before any communication; Code::communication after it, Engine unusable afterwards.
+  ///   whose tokens_local is 0, whose q, k, v must require gradients where the other ranks' do. Under activation
+  ///   checkpointing the call is made again inside backward, by all ranks alike.
+  /// Errors: Code::input for shapes before any communication, Code::device for a device or dtype without a kernel;
+  ///   Code::communication after it, Engine unusable afterwards.
   at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
+  /// The step's schedule. Errors: Code::input before the first begin_step.
   const Schedule& schedule() const;
   EngineCounters counters() const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<struct EngineState> state_;  ///< shared with the graphs that go backward through it
 };
 
 }  // namespace zellige

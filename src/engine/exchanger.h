@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+
+#include "engine/step_plan.h"
+#include "engine/torch.h"
+#include "zellige/engine.h"
+
+namespace zellige {
+
+/// Runs the all-to-alls of a step on the world group: packs slices into a send buffer, exchanges, hands out what came.
+/// Each phase has one pair of buffers, allocated once a step at the largest size and used by all layers, so at most one
+/// exchange a phase is under way.
+/// Threads: one caller at a time.
+class Exchanger {
+ public:
+  explicit Exchanger(c10::intrusive_ptr<c10d::ProcessGroup> group);
+
+  /// Where a slice lies; [rows, heads, head_dim] of it, in the dtype of the step.
+  using Find = std::function<at::Tensor(const SliceCopy&)>;
+  /// Takes a received slice [rows, heads, head_dim]; a view of the receive buffer, gone after the call.
+  using Take = std::function<void(const SliceCopy&, const at::Tensor&)>;
+
+  void reset_counters() { counters_ = {}; }
+  /// Makes the buffers fit; allocates only when they don't yet.
+  void prepare(const StepPlan& plan, const at::TensorOptions& options);
+
+  /// Packs and starts one exchange; with overlap it runs beside what the caller does until `finish`.
+  /// Collective: all ranks, in the same order. Errors: Code::communication; the exchanger is unusable afterwards.
+  void post(const ExchangePlan& exchange, const StepPlan& plan, const Find& find);
+  /// Waits for that exchange and hands out its slices in message order.
+  void finish(const ExchangePlan& exchange, const StepPlan& plan, const Take& take);
+
+  /// One number of bytes from every rank to every rank. @return [ranks] what each of them sent
+  std::vector<std::string> gather(const std::string& mine, std::size_t bytes);
+
+  /// Errors: Code::communication when an earlier exchange failed, or a layer was given up half-way.
+  void require_usable() const;
+  void give_up() { broken_ = true; }
+
+  c10d::ProcessGroup& group() const { return *group_; }
+  const EngineCounters& counters() const { return counters_; }
+
+ private:
+  struct Channel {
+    at::Tensor send, receive;
+    c10::intrusive_ptr<c10d::Work> work;  ///< null when nothing is under way
+  };
+
+  template <class Body>
+  void communicate(const char* what, const Body& body);
+  Channel& channel(Phase phase) { return channels_[static_cast<std::size_t>(phase)]; }
+
+  const c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  std::array<Channel, 3> channels_;
+  EngineCounters counters_;
+  bool broken_ = false;
+};
+
+}  // namespace zellige

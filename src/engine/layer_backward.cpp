@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/layer.h"
+#include "engine/layer_slices.h"
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+class Backward {
+ public:
+  Backward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& grad_out,
+           const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+           const LayerMemory& memory)
+      : plan_(plan),
+        kernels_(kernels),
+        exchanger_(exchanger),
+        grad_out_(grad_out),
+        q_(q),
+        k_(k),
+        v_(v),
+        out_(out),
+        memory_(memory),
+        grad_q_(at::empty(q.sizes(), q.options())),
+        grad_k_(at::empty(k.sizes(), k.options())),
+        grad_v_(at::empty(v.sizes(), v.options())),
+        shards_(plan.shards.size()) {
+    // Of one dtype with the result, the sums are the result's own rows.
+    const at::ScalarType type = accumulation_type(k.scalar_type());
+    sum_k_ = rows_of(grad_k_, plan.split_rows).to(type).zero_();
+    sum_v_ = rows_of(grad_v_, plan.split_rows).to(type).zero_();
+  }
+
+  AttentionGradients run() {
+    const PassPlan& pass = plan_.backward;
+    const std::size_t first = groups_first(plan_);
+    const std::size_t waves = pass.a.size();
+    if (pass.has_exchanges()) post(pass.a[0]);
+    run_groups(0, first);
+    for (std::size_t wave = 0; wave < waves; ++wave) {
+      open_boxes(wave);
+      finish(pass.a[wave]);
+      if (wave + 1 < waves) post(pass.a[wave + 1]);
+      run_wave(wave);
+      if (wave > 0) finish(pass.b[wave - 1]);
+      post(pass.b[wave]);
+    }
+    run_groups(first, plan_.schedule.whole_groups.size());
+    if (waves > 0) finish(pass.b[waves - 1]);
+    if (sum_k_.scalar_type() != grad_k_.scalar_type()) {
+      rows_of(grad_k_, plan_.split_rows).copy_(sum_k_);
+      rows_of(grad_v_, plan_.split_rows).copy_(sum_v_);
+    }
+    return {grad_q_, grad_k_, grad_v_};
+  }
+
+ private:
+  /// One shard in the wave that is under way.
+  struct Box {
+    at::Tensor q, out, grad_out, lse;        ///< of the queries
+    at::Tensor grad_q;                       ///< sum over the stages so far
+    std::vector<at::Tensor> k, v;            ///< [stages] only those that are needed are there
+    std::vector<at::Tensor> grad_k, grad_v;  ///< [stages] from when they are computed to when they are sent
+  };
+
+  void run_groups(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const WholeGroup& group = plan_.schedule.whole_groups[i];
+      const AttentionGradients grads =
+          kernels_.backward(batch_of(grad_out_, group), batch_of(q_, group), batch_of(k_, group), batch_of(v_, group),
+                            batch_of(out_, group), memory_.whole_lse[i]);
+      batch_of(grad_q_, group).copy_(grads.q);
+      batch_of(grad_k_, group).copy_(grads.k);
+      batch_of(grad_v_, group).copy_(grads.v);
+    }
+  }
+
+  void open_boxes(std::size_t wave) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardPlan& shard = plan_.shards[i];
+      const LayerMemory::Shard& kept = memory_.shards[wave][i];
+      const WaveHeads heads = shard.waves[wave];
+      Box& box = shards_[i] = Box();
+      if (!shard.is_active(wave)) continue;
+      for (auto* blocks : {&box.k, &box.v, &box.grad_k, &box.grad_v}) blocks->resize(shard.stages());
+      // What was kept; else a view where the box is the own chunk; else a new box that exchange A fills.
+      const auto open = [&](const at::Tensor& kept_box, const at::Tensor& packed, TokenRange rows, TokenRange own_rows,
+                            HeadRange of_heads) {
+        if (kept_box.defined()) return kept_box;
+        const at::Tensor own = box_of(packed, shard.local_rows(), of_heads);
+        if (rows.count == own_rows.count) return own;
+        at::Tensor larger = new_box(packed, rows, of_heads);
+        rows_of(larger, own_rows).copy_(own);
+        return larger;
+      };
+      const TokenRange in_queries = shard.own_in_queries();
+      const TokenRange in_resident = shard.own_in_resident();
+      box.q = open(kept.q, q_, shard.queries, in_queries, heads.query);
+      box.out = open(kept.out, out_, shard.queries, in_queries, heads.query);
+      box.grad_out = open(at::Tensor(), grad_out_, shard.queries, in_queries, heads.query);
+      box.lse = kept.lse;
+      box.k[0] = open(kept.k, k_, shard.blocks[0], in_resident, heads.key);
+      box.v[0] = open(kept.v, v_, shard.blocks[0], in_resident, heads.key);
+    }
+  }
+
+  void run_wave(std::size_t wave) {
+    const std::vector<ExchangePlan>& ring = plan_.backward.ring[wave];
+    for (std::size_t stage = 0; stage <= ring.size(); ++stage) {
+      const bool streams = stage < ring.size();
+      // Carries the next block of keys, and the gradients of the block before this one.
+      if (streams) post(ring[stage]);
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(i, wave, stage);
+      }
+      if (!streams) continue;
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        const ShardPlan& shard = plan_.shards[i];
+        if (!shard.is_active(wave) || stage + 1 >= shard.stages()) continue;
+        if (stage > 0) {
+          shards_[i].grad_k[stage - 1].reset();
+          shards_[i].grad_v[stage - 1].reset();
+        }
+        shards_[i].k[stage + 1] = new_box(k_, shard.blocks[stage + 1], shard.waves[wave].key);
+        shards_[i].v[stage + 1] = new_box(v_, shard.blocks[stage + 1], shard.waves[wave].key);
+      }
+      finish(ring[stage]);
+    }
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardPlan& shard = plan_.shards[i];
+      if (!shard.is_active(wave)) continue;
+      Box& box = shards_[i];
+      box.grad_q = box.grad_q.to(q_.scalar_type());
+      box_of(grad_q_, shard.local_rows(), shard.waves[wave].query).copy_(rows_of(box.grad_q, shard.own_in_queries()));
+    }
+  }
+
+  void run_stage(std::size_t index, std::size_t wave, std::size_t stage) {
+    const ShardPlan& shard = plan_.shards[index];
+    Box& box = shards_[index];
+    const AttentionGradients grads = kernels_.backward(alone(box.grad_out), alone(box.q), alone(box.k[stage]),
+                                                       alone(box.v[stage]), alone(box.out), box.lse);
+    const at::Tensor grad_q = grads.q.squeeze(0);
+    box.grad_k[stage] = grads.k.squeeze(0);
+    box.grad_v[stage] = grads.v.squeeze(0);
+    if (stage == 0) {
+      box.grad_q = shard.stages() == 1 ? grad_q : grad_q.to(accumulation_type(q_.scalar_type()));
+      const TokenRange own{shard.segment.local_begin - plan_.split_rows.begin, shard.segment.num_tokens};
+      const HeadRange heads = shard.waves[wave].key;
+      box_of(sum_k_, own, heads).add_(rows_of(box.grad_k[0], shard.own_in_resident()));
+      box_of(sum_v_, own, heads).add_(rows_of(box.grad_v[0], shard.own_in_resident()));
+    } else {
+      box.grad_q.add_(grad_q);
+      box.k[stage].reset();
+      box.v[stage].reset();
+    }
+  }
+
+  void post(const ExchangePlan& exchange) {
+    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) {
+      const bool packed = copy.place == Place::packed;
+      const Box& box = shards_[copy.shard];
+      switch (copy.payload) {
+        case Payload::grad_output: return slice_in(grad_out_, copy);
+        case Payload::key: return slice_in(packed ? k_ : box.k[copy.stage], copy);
+        case Payload::value: return slice_in(packed ? v_ : box.v[copy.stage], copy);
+        case Payload::grad_query: return slice_in(box.grad_q, copy);
+        case Payload::grad_key: return slice_in(box.grad_k[copy.stage], copy);
+        case Payload::grad_value: return slice_in(box.grad_v[copy.stage], copy);
+        default: throw Error(Code::internal, "engine", "a backward exchange sends " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  void finish(const ExchangePlan& exchange) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy, const at::Tensor& received) {
+      Box& box = shards_[copy.shard];
+      const auto add_to = [&](at::Tensor& sum) {
+        box_of(sum, {copy.rows.begin - plan_.split_rows.begin, copy.rows.count}, copy.heads).add_(received);
+      };
+      switch (copy.payload) {
+        case Payload::grad_output: slice_in(box.grad_out, copy).copy_(received); break;
+        case Payload::key: slice_in(box.k[copy.stage], copy).copy_(received); break;
+        case Payload::value: slice_in(box.v[copy.stage], copy).copy_(received); break;
+        case Payload::grad_query: slice_in(grad_q_, copy).copy_(received); break;
+        case Payload::grad_key: add_to(sum_k_); break;
+        case Payload::grad_value: add_to(sum_v_); break;
+        default: throw Error(Code::internal, "engine", "a backward exchange brings " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  const StepPlan& plan_;
+  const KernelTable& kernels_;
+  Exchanger& exchanger_;
+  const at::Tensor &grad_out_, &q_, &k_, &v_, &out_;
+  const LayerMemory& memory_;
+  at::Tensor grad_q_, grad_k_, grad_v_;
+  at::Tensor sum_k_, sum_v_;  ///< rows of the shards, in accumulation_type
+  std::vector<Box> shards_;
+};
+
+}  // namespace
+
+AttentionGradients layer_backward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger,
+                                  const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                  const at::Tensor& v, const at::Tensor& out, const LayerMemory& memory) {
+  return Backward(plan, kernels, exchanger, grad_out, q, k, v, out, memory).run();
+}
+
+}  // namespace zellige

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/layer.h"
+#include "engine/layer_slices.h"
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+class Forward {
+ public:
+  Forward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& q,
+          const at::Tensor& k, const at::Tensor& v, LayerMemory* memory)
+      : plan_(plan),
+        kernels_(kernels),
+        exchanger_(exchanger),
+        q_(q),
+        k_(k),
+        v_(v),
+        out_(at::empty(q.sizes(), q.options())),
+        memory_(memory),
+        shards_(plan.shards.size()) {}
+
+  at::Tensor run() {
+    const PassPlan& pass = plan_.forward;
+    const std::size_t first = groups_first(plan_);
+    const std::size_t waves = pass.a.size();
+    if (pass.has_exchanges()) post(pass.a[0]);
+    run_groups(0, first);
+    for (std::size_t wave = 0; wave < waves; ++wave) {
+      open_boxes(wave);
+      finish(pass.a[wave]);
+      if (wave + 1 < waves) post(pass.a[wave + 1]);
+      run_wave(wave);
+      if (wave > 0) finish(pass.b[wave - 1]);
+      post(pass.b[wave]);
+      remember(wave);
+    }
+    run_groups(first, plan_.schedule.whole_groups.size());
+    if (waves > 0) finish(pass.b[waves - 1]);
+    return out_;
+  }
+
+ private:
+  /// One shard in the wave that is under way.
+  struct Box {
+    at::Tensor q;                  ///< [queries, wave's heads, head_dim]
+    std::vector<at::Tensor> k, v;  ///< [stages] blocks of keys; only those that are needed are there
+    at::Tensor out, lse;
+  };
+
+  void run_groups(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const WholeGroup& group = plan_.schedule.whole_groups[i];
+      const AttentionOutput result = kernels_.forward(batch_of(q_, group), batch_of(k_, group), batch_of(v_, group));
+      batch_of(out_, group).copy_(result.out);
+      if (memory_ != nullptr) memory_->whole_lse.push_back(result.lse);
+    }
+  }
+
+  void open_boxes(std::size_t wave) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardPlan& shard = plan_.shards[i];
+      const WaveHeads heads = shard.waves[wave];
+      Box& box = shards_[i] = Box();
+      if (!shard.is_active(wave)) continue;
+      box.k.resize(shard.stages());
+      box.v.resize(shard.stages());
+      const TokenRange own = shard.local_rows();
+      box.q = box_of(q_, own, heads.query);
+      box.k[0] = box_of(k_, own, heads.key);
+      box.v[0] = box_of(v_, own, heads.key);
+      // A box that is no larger than the own chunk is a view of it; in a larger one the own chunk is copied to its
+      // place, and exchange A brings the rest.
+      const auto enlarge = [&](at::Tensor& part, TokenRange rows, TokenRange own_rows, HeadRange of_heads) {
+        if (rows.count == own_rows.count) return;
+        at::Tensor larger = new_box(part, rows, of_heads);
+        rows_of(larger, own_rows).copy_(part);
+        part = larger;
+      };
+      enlarge(box.q, shard.queries, shard.own_in_queries(), heads.query);
+      enlarge(box.k[0], shard.blocks[0], shard.own_in_resident(), heads.key);
+      enlarge(box.v[0], shard.blocks[0], shard.own_in_resident(), heads.key);
+    }
+  }
+
+  void run_wave(std::size_t wave) {
+    const std::vector<ExchangePlan>& ring = plan_.forward.ring[wave];
+    for (std::size_t stage = 0; stage <= ring.size(); ++stage) {
+      const bool streams = stage < ring.size();
+      if (streams) post(ring[stage]);
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(shards_[i], stage);
+      }
+      if (!streams) continue;
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        const ShardPlan& shard = plan_.shards[i];
+        if (!shard.is_active(wave) || stage + 1 >= shard.stages()) continue;
+        shards_[i].k[stage + 1] = new_box(k_, shard.blocks[stage + 1], shard.waves[wave].key);
+        shards_[i].v[stage + 1] = new_box(v_, shard.blocks[stage + 1], shard.waves[wave].key);
+      }
+      finish(ring[stage]);
+    }
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardPlan& shard = plan_.shards[i];
+      if (!shard.is_active(wave)) continue;
+      Box& box = shards_[i];
+      box.out = box.out.squeeze(0).to(q_.scalar_type());
+      box_of(out_, shard.local_rows(), shard.waves[wave].query).copy_(rows_of(box.out, shard.own_in_queries()));
+    }
+  }
+
+  void run_stage(Box& box, std::size_t stage) {
+    const AttentionOutput part = kernels_.forward(alone(box.q), alone(box.k[stage]), alone(box.v[stage]));
+    if (stage == 0) {
+      box.lse = part.lse;
+      box.out = box.k.size() == 1 ? part.out : part.out.to(accumulation_type(q_.scalar_type()));
+    } else {
+      merge_partial(box.out, box.lse, part);
+      box.k[stage].reset();
+      box.v[stage].reset();
+    }
+  }
+
+  void remember(std::size_t wave) {
+    if (memory_ == nullptr) return;
+    auto& kept = memory_->shards.emplace_back(shards_.size());
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardPlan& shard = plan_.shards[i];
+      if (!shard.is_active(wave)) continue;
+      kept[i].lse = shards_[i].lse;
+      if (shard.queries.count > shard.segment.num_tokens) {
+        kept[i].q = shards_[i].q;
+        kept[i].out = shards_[i].out;
+      }
+      if (plan_.schedule.exec.keep_kv && shard.blocks[0].count > shard.segment.num_tokens) {
+        kept[i].k = shards_[i].k[0];
+        kept[i].v = shards_[i].v[0];
+      }
+    }
+  }
+
+  void post(const ExchangePlan& exchange) {
+    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) {
+      switch (copy.payload) {
+        case Payload::query: return slice_in(q_, copy);
+        case Payload::key: return slice_in(copy.place == Place::packed ? k_ : shards_[copy.shard].k[copy.stage], copy);
+        case Payload::value:
+          return slice_in(copy.place == Place::packed ? v_ : shards_[copy.shard].v[copy.stage], copy);
+        case Payload::output: return slice_in(shards_[copy.shard].out, copy);
+        default: throw Error(Code::internal, "engine", "a forward exchange sends " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  void finish(const ExchangePlan& exchange) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy, const at::Tensor& received) {
+      switch (copy.payload) {
+        case Payload::query: slice_in(shards_[copy.shard].q, copy).copy_(received); break;
+        case Payload::key: slice_in(shards_[copy.shard].k[copy.stage], copy).copy_(received); break;
+        case Payload::value: slice_in(shards_[copy.shard].v[copy.stage], copy).copy_(received); break;
+        case Payload::output: slice_in(out_, copy).copy_(received); break;
+        default: throw Error(Code::internal, "engine", "a forward exchange brings " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  const StepPlan& plan_;
+  const KernelTable& kernels_;
+  Exchanger& exchanger_;
+  const at::Tensor &q_, &k_, &v_;
+  at::Tensor out_;
+  LayerMemory* memory_;
+  std::vector<Box> shards_;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> LayerMemory::flatten() const {
+  std::vector<at::Tensor> list = whole_lse;
+  for (const auto& wave : shards) {
+    for (const Shard& shard : wave) list.insert(list.end(), {shard.q, shard.out, shard.k, shard.v, shard.lse});
+  }
+  return list;
+}
+
+LayerMemory LayerMemory::unflatten(const std::vector<at::Tensor>& tensors, std::size_t from, const StepPlan& plan) {
+  LayerMemory memory;
+  auto next = tensors.begin() + static_cast<std::ptrdiff_t>(from);
+  for (std::size_t i = 0; i < plan.schedule.whole_groups.size(); ++i) memory.whole_lse.push_back(*next++);
+  memory.shards.resize(plan.forward.a.size());
+  for (auto& wave : memory.shards) {
+    wave.resize(plan.shards.size());
+    for (Shard& shard : wave) {
+      for (at::Tensor* part : {&shard.q, &shard.out, &shard.k, &shard.v, &shard.lse}) *part = *next++;
+    }
+  }
+  return memory;
+}
+
+at::Tensor layer_forward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& q,
+                         const at::Tensor& k, const at::Tensor& v, LayerMemory* memory) {
+  return Forward(plan, kernels, exchanger, q, k, v, memory).run();
+}
+
+}  // namespace zellige
