@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/toml_document.h"
+
+#include <sstream>
+
+#include <toml++/toml.h>
+
+namespace zellige {
+
+JsonDocument toml_document(const std::string& path) {
+  const std::string text = read_text_file(path);
+  std::ostringstream json;
+  try {
+    json << toml::json_formatter{toml::parse(text, path)};
+  } catch (const toml::parse_error& error) {
+    const auto begin = error.source().begin;
+    throw Error(Code::input, "toml",
+                path + ": not TOML at line " + std::to_string(begin.line) + ", column " + std::to_string(begin.column) +
+                    ": " + std::string(error.description()));
+  }
+  return JsonDocument::from_text(std::move(json).str(), path);
+}
+
+}  // namespace zellige
