@@ -76,7 +76,7 @@ void require_lowerable(const Placement& placement) {
   require_model(placement.model);
   require_exec(placement.exec);
 
-  // No buffer holds more than three payloads of every token: key, value or their gradients, and queries or theirs.
+  // No buffer holds more than four payloads of every token: key, value and their gradients, in a ring step.
   const std::int64_t width = static_cast<std::int64_t>(placement.model.heads) * placement.model.head_dim;
   const std::int64_t most_tokens = (INT64_MAX / 4) / width;
   std::int64_t tokens = 0;

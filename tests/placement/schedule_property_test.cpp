@@ -191,6 +191,7 @@ void expect_wave_heads_partition(const Schedule& schedule) {
 void expect_all_properties(const Placement& placement) {
   const std::vector<Schedule> schedules = lower_all(placement);
   expect_same_calls_everywhere(placement, schedules);
+  if (::testing::Test::HasFailure()) return;  // the rest compares call by call
   expect_ends_agree(schedules);
   expect_tokens_owned_once(placement, schedules);
   for (const Schedule& schedule : schedules) {
@@ -220,7 +221,7 @@ TEST(ScheduleProperties, HoldForRandomPlacementsOfUpTo64Ranks) {
   options.max_tokens = 500;
   options.heads = {12, 16, 24, 40};
   options.max_waves = 3;
-  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_all_properties(random_placement(seed, options));
     if (HasFailure()) break;

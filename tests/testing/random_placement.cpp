@@ -71,7 +71,7 @@ Placement make_placement(int ranks, int heads, int kv_heads, int head_dim, const
   placement.model.patch = {1, 1, 1};
   for (const PlacementEntry& entry : entries) {
     PlacedSequence placed;
-    placed.id = "s" + std::to_string(placement.sequences.size());
+    placed.id = std::string("s").append(std::to_string(placement.sequences.size()));
     placed.bucket = std::to_string(entry.tokens);
     placed.tokens = {entry.tokens};
     placed.config = entry.config;
