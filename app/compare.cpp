@@ -6,11 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "interrupt.h"
+#include "methods.h"
 #include "numbers.h"
 #include "planning.h"
 #include "subcommands.h"
-#include "table.h"
-#include "zellige/check.h"
 #include "zellige/report.h"
 
 namespace zellige::app {
@@ -18,61 +17,18 @@ namespace {
 
 struct Arguments {
   PlanningArguments planning;
-  std::vector<std::string> methods{"zellige", "naive", "adaptiveload", "usp", "knapformer", "megatron"};
+  std::vector<std::string> methods = default_methods();
   std::string report;
   bool json = false;
 };
 
-// A method that can't run here (its solver is missing, say) is a row with a reason, not the end of the comparison.
-Plan plan_or_reason(const std::string& method, const Batch& batch, const Profile& profile, const PlanOptions& options,
-                    std::stop_token stop) {
-  try {
-    Plan plan = make_planner(method)->plan(batch, profile, options, stop);
-    if (const auto findings = check(plan, batch, profile); !findings.empty()) {
-      throw Error(Code::internal, "compare",
-                  fmt::format("the checker refuses the plan of '{}': {}", method, findings.front().message));
-    }
-    return plan;
-  } catch (const Error& error) {
-    if (error.code() != Code::solver) throw;
-    Plan plan;
-    plan.method = method;
-    plan.status = PlanStatus::unknown;
-    plan.reason = error.what();
-    return plan;
-  }
-}
-
-void print_table(const std::vector<Plan>& plans, const Profile& profile) {
-  Table table({"method", "status", "makespan", "over floor", "imbalance", "splits", "all-gather", "ulysses", "ring",
-               "peak", "planned in"});
-  for (const auto& plan : plans) {
-    if (!plan.has_placement()) {
-      table.add({plan.method, std::string(name(plan.status))});
-      continue;
-    }
-    const Score s = score(plan.placement, profile);
-    table.add({plan.method, std::string(name(plan.status)), seconds(s.makespan), percent(s.over_floor),
-               fmt::format("{:.3f}", s.imbalance), std::to_string(s.split_count), gibibytes(s.moved.all_gather),
-               gibibytes(s.moved.ulysses), gibibytes(s.moved.ring), gibibytes(s.peak), seconds(plan.solve_time)});
-  }
-  table.print();
-  for (const auto& plan : plans) {
-    if (!plan.has_placement()) fmt::print("{}: {}\n", plan.method, plan.reason);
-  }
-}
-
 Code run(const Arguments& arguments) {
-  for (const auto& method : arguments.methods)
-    make_planner(method);  // a misspelt name is refused before anything is planned
   const Batch batch = read_batch(arguments.planning.batch);
   const Profile profile = load_profile(arguments.planning.profile, batch.catalog);
   std::vector<Plan> plans;
   {
     const Interrupt interrupt;
-    for (const auto& method : arguments.methods) {
-      plans.push_back(plan_or_reason(method, batch, profile, arguments.planning.resolved(), interrupt.token()));
-    }
+    plans = plan_by_methods(arguments.methods, batch, profile, arguments.planning.resolved(), interrupt.token());
   }
   if (!arguments.report.empty()) {
     write_output(arguments.report,
@@ -93,7 +49,7 @@ Code run(const Arguments& arguments) {
   } else {
     fmt::print("{} on {}, times by the profile's prices (modelled)\n\n",
                plural(static_cast<std::int64_t>(batch.sequences.size()), "sequence"), plural(batch.ranks, "rank"));
-    print_table(plans, profile);
+    print_methods(plans, profile);
   }
   return Code::ok;
 }

@@ -5,12 +5,14 @@
 namespace zellige::app {
 
 void add_train(CLI::App& root, Run& chosen) {
-  CLI::App* command = root.add_subcommand("train", "Train (not in this build: it was configured with ZELLIGE_TORCH=OFF)");
+  CLI::App* command =
+      root.add_subcommand("train", "Train (not in this build: it was configured with ZELLIGE_TORCH=OFF)");
   command->allow_extras();
   command->callback([&chosen] {
     chosen = []() -> Code {
       throw Error(Code::input, "train",
-                  "this build plans only: it was configured with ZELLIGE_TORCH=OFF; configure with -DZELLIGE_TORCH=ON to train");
+                  "this build plans only: it was configured with ZELLIGE_TORCH=OFF; configure with -DZELLIGE_TORCH=ON "
+                  "to train");
     };
   });
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "methods.h"
+
+#include <fmt/core.h>
+
+#include "numbers.h"
+#include "table.h"
+#include "zellige/check.h"
+#include "zellige/error.h"
+#include "zellige/score.h"
+
+namespace zellige::app {
+namespace {
+
+// A method that can't run here (its solver is missing, say) is a row with a reason, not the end of the comparison.
+Plan plan_or_reason(const std::string& method, const Batch& batch, const Profile& profile, const PlanOptions& options,
+                    std::stop_token stop) {
+  try {
+    Plan plan = make_planner(method)->plan(batch, profile, options, stop);
+    if (const auto findings = check(plan, batch, profile); !findings.empty()) {
+      throw Error(Code::internal, "compare",
+                  fmt::format("the checker refuses the plan of '{}': {}", method, findings.front().message));
+    }
+    return plan;
+  } catch (const Error& error) {
+    if (error.code() != Code::solver) throw;
+    Plan plan;
+    plan.method = method;
+    plan.status = PlanStatus::unknown;
+    plan.reason = error.what();
+    return plan;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> default_methods() {
+  return {"zellige", "naive", "adaptiveload", "usp", "knapformer", "megatron"};
+}
+
+std::vector<Plan> plan_by_methods(const std::vector<std::string>& methods, const Batch& batch, const Profile& profile,
+                                  const PlanOptions& options, std::stop_token stop) {
+  for (const auto& method : methods) make_planner(method);
+  std::vector<Plan> plans;
+  for (const auto& method : methods) plans.push_back(plan_or_reason(method, batch, profile, options, stop));
+  return plans;
+}
+
+void print_methods(const std::vector<Plan>& plans, const Profile& profile) {
+  Table table({"method", "status", "makespan", "over floor", "imbalance", "splits", "all-gather", "ulysses", "ring",
+               "peak", "planned in"});
+  for (const auto& plan : plans) {
+    if (!plan.has_placement()) {
+      table.add({plan.method, std::string(name(plan.status))});
+      continue;
+    }
+    const Score s = score(plan.placement, profile);
+    table.add({plan.method, std::string(name(plan.status)), seconds(s.makespan), percent(s.over_floor),
+               fmt::format("{:.3f}", s.imbalance), std::to_string(s.split_count), gibibytes(s.moved.all_gather),
+               gibibytes(s.moved.ulysses), gibibytes(s.moved.ring), gibibytes(s.peak), seconds(plan.solve_time)});
+  }
+  table.print();
+  for (const auto& plan : plans) {
+    if (!plan.has_placement()) fmt::print("{}: {}\n", plan.method, plan.reason);
+  }
+}
+
+}  // namespace zellige::app

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// zellige train: the training loop, its log and its page.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <numeric>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "interrupt.h"
+#include "methods.h"
+#include "numbers.h"
+#include "planning.h"
+#include "subcommands.h"
+#include "words.h"
+#include "zellige/env.h"
+#include "zellige/report.h"
+#include "zellige/trainer.h"
+
+namespace zellige::app {
+namespace {
+
+struct Arguments {
+  std::string config;
+  int steps = 0;
+  std::string log;
+  std::string report;
+  std::vector<std::string> compare;
+  bool parity = false;
+  bool json = false;
+};
+
+// What the first step was planned from: shown at once, and again on the page at the end.
+struct FirstStep {
+  Batch batch;
+  Plan plan;
+  Profile profile;
+};
+
+double mean_loss(const std::vector<StepRecord>& records, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  for (std::size_t i = begin; i < end; ++i) sum += records[i].loss;
+  return sum / static_cast<double>(end - begin);
+}
+
+void print_step(const StepRecord& record, int steps) {
+  fmt::print("step {:>3}/{}  loss {:.4f}  {} ({}), predicted {}, took {}\n", record.step + 1, steps, record.loss,
+             plural(record.sequences, "sequence"), plural(record.split_count, "split"), seconds(record.predicted),
+             seconds(record.measured));
+  std::fflush(stdout);
+}
+
+void print_parity(const Parity& parity, int ranks) {
+  fmt::print(
+      "first step's loss: {:.9f} on {}, {:.9f} on one; relative difference {:.1e}; gradients differ by at most {:.1e} "
+      "({})\n",
+      parity.loss, plural(ranks, "rank"), parity.loss_one_rank, parity.loss_difference, parity.gradient_difference,
+      parity.parameter);
+}
+
+std::string page(const TrainConfig& config, const FirstStep& first, const std::vector<Plan>& others,
+                 const std::vector<StepRecord>& records) {
+  Page result;
+  result.title = fmt::format("{} on {} ranks, {} steps", config.model.name, config.ranks.count, records.size());
+  result.note =
+      fmt::format("First step's plan by profile {}; data: {}. Times of the plan are modelled, losses measured.",
+                  config.plan.profile, records.empty() ? config.data.latents : records.front().data);
+  result.plans = others;
+  if (others.empty()) result.plans = {first.plan};
+  Series loss{"loss", "step", "loss", {}, {}};
+  Series time{"longest rank of a step, measured", "step", "s", {}, {}};
+  for (const auto& record : records) {
+    loss.x.push_back(record.step + 1);
+    loss.y.push_back(record.loss);
+    time.x.push_back(record.step + 1);
+    time.y.push_back(static_cast<double>(record.measured.value) / 1e6);
+  }
+  result.series = {loss, time};
+  return html_page(result, first.profile);
+}
+
+// Of the compared methods the trained one is not planned again: the page shows the plan that ran.
+std::vector<Plan> compare_first(const Arguments& arguments, const TrainConfig& config, const FirstStep& first,
+                                std::stop_token stop) {
+  if (arguments.compare.empty()) return {};
+  PlanOptions options = config.plan.options;
+  options.ortools = Env::from_process().ortools.value_or("");
+  std::vector<Plan> plans = plan_by_methods(arguments.compare, first.batch, first.profile, options, stop);
+  for (auto& plan : plans) {
+    if (plan.method == first.plan.method) plan = first.plan;
+  }
+  return plans;
+}
+
+Code run(const Arguments& arguments) {
+  TrainConfig config = read_train_config(arguments.config);
+  if (arguments.steps > 0) config.run.steps = arguments.steps;
+  if (!arguments.log.empty()) config.run.log = arguments.log;
+  if (!arguments.report.empty()) config.run.report = arguments.report;
+  for (const auto& method : arguments.compare) make_planner(method);
+
+  std::ofstream log;
+  if (!config.run.log.empty()) {
+    log.open(config.run.log, std::ios::trunc);
+    if (!log)
+      throw Error(Code::input, "train",
+                  fmt::format("log '{}' can't be written: {}", config.run.log, std::strerror(errno)));
+  }
+  const bool text = !arguments.json;
+  const Interrupt interrupt;
+  TrainHooks hooks;
+  hooks.ortools = Env::from_process().ortools.value_or("");
+  hooks.stop = interrupt.token();
+  FirstStep first;
+  hooks.planned = [&](int step, const Batch& batch, const Plan& plan, const Profile& profile) {
+    if (step != 0) return;
+    first = {batch, plan, profile};
+    if (text) fmt::print("first step: {}\n{}\n", headline(plan), in_words(plan));
+  };
+  hooks.stepped = [&](const StepRecord& record) {
+    if (text) print_step(record, config.run.steps);
+    if (log.is_open()) log << json_line(record) << std::endl;
+  };
+
+  if (text) {
+    fmt::print("{} on {}, {} steps, {} latents\n", config.model.name, plural(config.ranks.count, "rank"),
+               config.run.steps, config.data.latents);
+  }
+  const std::vector<StepRecord> records = train(config, hooks);
+  const std::vector<Plan> compared =
+      records.empty() ? std::vector<Plan>{} : compare_first(arguments, config, first, hooks.stop);
+  if (!config.run.report.empty() && !records.empty())
+    write_output(config.run.report, page(config, first, compared, records));
+
+  nlohmann::ordered_json json = {{"code", 0}, {"steps", records.size()}, {"losses", nlohmann::ordered_json::array()}};
+  for (const auto& record : records) json["losses"].push_back(record.loss);
+  if (records.size() >= 5) {
+    const std::size_t fifth = records.size() / 5;
+    const double before = mean_loss(records, 0, fifth);
+    const double after = mean_loss(records, records.size() - fifth, records.size());
+    json["first_fifth"] = before;
+    json["last_fifth"] = after;
+    if (text) fmt::print("\nmean loss: {:.4f} in the first fifth of the steps, {:.4f} in the last\n", before, after);
+  }
+  if (text && !compared.empty()) {
+    fmt::print("\nthe first step's batch by every method (modelled):\n");
+    print_methods(compared, first.profile);
+  }
+  if (arguments.parity) {
+    TrainHooks quiet;
+    quiet.ortools = hooks.ortools;
+    const Parity parity = first_step_parity(config, quiet);
+    json["parity"] = {{"loss", parity.loss},
+                      {"loss_one_rank", parity.loss_one_rank},
+                      {"loss_difference", parity.loss_difference},
+                      {"gradient_difference", parity.gradient_difference},
+                      {"parameter", parity.parameter}};
+    if (text) {
+      fmt::print("\n");
+      print_parity(parity, config.ranks.count);
+    }
+  }
+  if (text && !config.run.log.empty()) fmt::print("step log: {}\n", config.run.log);
+  if (text && !config.run.report.empty()) fmt::print("page: {}\n", config.run.report);
+  if (!text) print_json(json);
+  // Cut short by Ctrl-C: what was done is kept, and the code says that it is not all.
+  return static_cast<int>(records.size()) < config.run.steps ? Code::timeout : Code::ok;
+}
+
+}  // namespace
+
+void add_train(CLI::App& root, Run& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = root.add_subcommand("train", "Train: draw, plan, check and run step after step");
+  command->add_option("CONFIG", arguments->config, "train.toml")->required();
+  command->add_option("--steps", arguments->steps, "Steps, instead of the file's")->check(CLI::PositiveNumber);
+  command->add_option("--log", arguments->log, "Where to write the step log (JSON lines), instead of the file's");
+  command->add_option("--report", arguments->report, "Where to write the page (HTML), instead of the file's");
+  command
+      ->add_option("--compare", arguments->compare,
+                   "Methods to plan the first step's batch by as well, for the page and a table")
+      ->delimiter(',');
+  command->add_flag("--parity", arguments->parity, "Run the first step on one rank too and compare loss and gradients");
+  command->add_flag("--json", arguments->json, "Print a summary as JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace zellige::app
