@@ -1,1 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/filler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "plan/wide.h"
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+}  // namespace
+
+FillerResult pack_fillers(const std::vector<Filler>& fillers, FillerLedger& ledger) {
+  const std::size_t ranks = ledger.load_us.size();
+  const Wide cap = ledger.memory_cap_bytes;
+  const Wide floor_sum = ledger.whole_time_us;  // S
+  // Over the common denominator S x cap, what Eq. 8 compares is linear in load and memory:
+  //   rhoC = (S - N (C + p)) / S        ->  cap * (S - N C) - (cap * N) * p  =  compute - per_time * p
+  //   rhoM = (cap - M - m) / cap        ->  S * (cap - M)   - S * m          =  memory  - per_byte * m
+  if (std::log2(static_cast<double>(cap)) + std::log2(static_cast<double>(floor_sum) + 1) +
+          std::log2(static_cast<double>(ranks)) >
+      125) {
+    throw Error(Code::input, "plan.filler",
+                "memory cap " + std::to_string(ledger.memory_cap_bytes) + " bytes x " + std::to_string(ranks) +
+                    " ranks x " + std::to_string(ledger.whole_time_us) +
+                    " us of whole prices leaves 126 bits; check the units of the profile");
+  }
+  const Wide per_time = cap * static_cast<Wide>(ranks);
+  const Wide per_byte = floor_sum;
+  std::vector<Wide> compute(ranks), memory(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    compute[r] = cap * floor_sum - per_time * ledger.load_us[r];
+    memory[r] = floor_sum * (cap - ledger.memory_bytes[r]);
+  }
+
+  std::vector<std::size_t> order(fillers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return fillers[a].time_us > fillers[b].time_us; });
+
+  constexpr Rank kNone = -1;
+  FillerResult result;
+  result.rank.assign(fillers.size(), kNone);
+  for (const std::size_t f : order) {
+    const Filler& filler = fillers[f];
+    const Wide time_share = per_time * filler.time_us;
+    const Wide memory_share = per_byte * filler.memory_bytes;
+    std::size_t best = ranks;
+    Wide best_score = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (memory[r] < memory_share) continue;  // h^M_r < M_s: not in R_s
+      const Wide score = std::min(compute[r] - time_share, memory[r] - memory_share);
+      if (best == ranks || score > best_score) {
+        best = r;
+        best_score = score;
+      }
+    }
+    if (best == ranks) {
+      result.unplaced = f;
+      return result;
+    }
+    compute[best] -= time_share;
+    memory[best] -= memory_share;
+    ledger.load_us[best] += filler.time_us;
+    ledger.memory_bytes[best] += filler.memory_bytes;
+    result.rank[f] = static_cast<Rank>(best);
+  }
+  return result;
+}
+
+}  // namespace zellige

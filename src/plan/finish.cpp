@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/finish.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/bounds.h"
+#include "plan/wide.h"
+
+namespace zellige {
+
+void assign(const Problem& problem, const CountSolution& solution, std::vector<Assignment>& assignments) {
+  auto placed = decode(problem, solution);
+  for (std::size_t g = 0; g < problem.groups.size(); ++g) {
+    const Group& group = problem.groups[g];
+    for (std::size_t member = 0; member < group.members.size(); ++member) {
+      MemberPlacement& placement = placed[g][member];
+      assignments[group.members[member]] = {group.options[placement.option].config, std::move(placement.ranks)};
+    }
+  }
+}
+
+void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& batch, const Profile& profile,
+                 const Problem& whole_batch, const PlanOptions& options, const Deadline& deadline) {
+  plan.placement.ranks = batch.ranks;
+  plan.placement.model = batch.catalog.model;
+  plan.placement.exec = options.exec;
+  plan.placement.sequences.clear();
+  plan.placement.sequences.reserve(batch.sequences.size());
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Bucket& bucket = batch.bucket_of(static_cast<SequenceIndex>(i));
+    PlacedSequence placed;
+    placed.id = batch.sequences[i].id;
+    placed.bucket = bucket.name;
+    placed.kind = bucket.kind;
+    placed.tokens = bucket.tokens;
+    placed.config = assignments[i].config;
+    placed.ranks = std::move(assignments[i].ranks);
+    plan.placement.sequences.push_back(std::move(placed));
+  }
+  plan.status = PlanStatus::feasible;
+  complete(plan, batch, profile);
+  const std::int64_t bound = load_lower_bound(whole_batch, plan.makespan.value);
+  plan.certificate.makespan_bound = Microseconds{bound};
+  if (bound == plan.makespan.value) plan.status = PlanStatus::optimal;
+  plan.solve_time = Microseconds{static_cast<std::int64_t>(deadline.elapsed_s() * 1e6)};
+}
+
+void finish_without(Plan& plan, PlanStatus status, std::string reason, const Batch& batch, const Profile& profile,
+                    const PlanOptions& options, const Deadline& deadline) {
+  plan.status = status;
+  plan.reason = std::move(reason);
+  plan.certified = false;
+  plan.placement = {};
+  plan.placement.ranks = batch.ranks;
+  plan.placement.model = batch.catalog.model;
+  plan.placement.exec = options.exec;
+  complete(plan, batch, profile);
+  plan.solve_time = Microseconds{static_cast<std::int64_t>(deadline.elapsed_s() * 1e6)};
+}
+
+std::string why_infeasible(const Problem& whole_batch_unreduced, const Batch& batch, const Profile& profile) {
+  if (std::string reason = why_never_fits(whole_batch_unreduced, batch, profile); !reason.empty()) return reason;
+  if (!memory_is_refuted(whole_batch_unreduced)) return "";
+  Wide least_sum = 0;
+  for (const Group& group : whole_batch_unreduced.groups) {
+    const auto least = std::min_element(
+        group.options.begin(), group.options.end(),
+        [](const Option& a, const Option& b) { return a.degree * a.memory_bytes < b.degree * b.memory_bytes; });
+    least_sum += static_cast<Wide>(least->degree) * least->memory_bytes * group.count();
+  }
+  const Wide room = static_cast<Wide>(batch.ranks) * whole_batch_unreduced.memory_cap_bytes;
+  const std::string held = std::to_string(batch.ranks) + " ranks with a memory cap of " +
+                           std::to_string(whole_batch_unreduced.memory_cap_bytes) + " bytes hold " +
+                           std::to_string(static_cast<std::int64_t>(room)) + " bytes; the batch needs at least " +
+                           std::to_string(static_cast<std::int64_t>(least_sum));
+  if (least_sum > room) {
+    return held + ", " + std::to_string(static_cast<std::int64_t>(least_sum - room)) + " over";
+  }
+  return held + ", in pieces so large that they cannot be packed";
+}
+
+}  // namespace zellige

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/count_solution.h"
+#include "plan/deadline.h"
+#include "zellige/planner.h"
+
+namespace zellige {
+
+/// Where one sequence runs.
+struct Assignment {
+  Configuration config;
+  std::vector<Rank> ranks;
+};
+
+/// Writes what `solution` decodes to into the assignments of the problem's sequences: [sequences of the batch].
+void assign(const Problem& problem, const CountSolution& solution, std::vector<Assignment>& assignments);
+
+/// Ends a plan with a placement: fills in everything that follows from it, the stand-alone bound of the makespan, and
+/// the status (optimal exactly when the makespan meets that bound).
+/// @param whole_batch  the problem of all sequences, reduced
+void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& batch, const Profile& profile,
+                 const Problem& whole_batch, const PlanOptions& options, const Deadline& deadline);
+
+/// Ends a plan without a placement.
+void finish_without(Plan& plan, PlanStatus status, std::string reason, const Batch& batch, const Profile& profile,
+                    const PlanOptions& options, const Deadline& deadline);
+
+/// The proof that a batch has no placement at all, in words; empty when none was found. Looks at single sequences, and
+/// at what all ranks together can hold.
+std::string why_infeasible(const Problem& whole_batch_unreduced, const Batch& batch, const Profile& profile);
+
+}  // namespace zellige

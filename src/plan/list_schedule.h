@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/count_solution.h"
+#include "plan/wide.h"
+
+namespace zellige {
+
+/// How many members of each group take each option: [group][option].
+using Counts = std::vector<std::vector<std::int64_t>>;
+
+/// What a list schedule came to; smaller is better, in this order.
+struct ScheduleValue {
+  std::int64_t excess_bytes = 0;  ///< needs of pieces that found no rank with memory room
+  std::int64_t load_us = 0;       ///< largest load
+  std::int64_t area_us = 0;       ///< sum of all loads
+
+  auto operator<=>(const ScheduleValue&) const = default;
+};
+
+/// Puts the pieces of given counts on ranks: dearest option first, each piece on the least loaded rank that has room
+/// and holds fewer than z pieces of the option. That last limit is all that distinct ranks need (CountSolution), so
+/// pieces of one sequence are not kept together. When memory gets in the way it is tried once more with rank and order
+/// chosen by the tighter of the two resources.
+class ListScheduler {
+ public:
+  explicit ListScheduler(const Problem& problem);
+
+  /// Schedules `counts`; `solution()` then holds the result (incomplete where excess_bytes > 0).
+  ScheduleValue run(const Counts& counts);
+  const CountSolution& solution() const { return solution_; }
+
+  /// Pieces placed so far, over all runs: the unit in which callers limit their effort.
+  std::int64_t pieces() const { return pieces_; }
+
+ private:
+  enum class Rule { load, tighter_resource };
+  struct Type {
+    std::size_t group, option;
+  };
+  ScheduleValue run_by(const Counts& counts, Rule rule);
+  Wide key(Rule rule, std::int64_t load, std::int64_t memory) const;
+
+  const Problem& problem_;
+  std::int64_t scale_us_ = 1;     // a load that weighs as much as the whole memory cap
+  std::vector<Type> by_load_;     // dearest first
+  std::vector<Type> by_tighter_;  // largest share of either resource first
+  CountSolution solution_;
+  std::vector<std::int64_t> load_, memory_;
+  std::int64_t pieces_ = 0;
+};
+
+}  // namespace zellige

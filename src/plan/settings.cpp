@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/settings.h"
+
+#include <cmath>
+
+#include "base/json.h"
+#include "plan/wide.h"
+#include "zellige/error.h"
+#include "zellige/schedule.h"
+
+namespace zellige {
+namespace {
+
+void require(bool holds, const char* option, const std::string& value, const char* right) {
+  if (holds) return;
+  throw Error(Code::input, "plan.options", std::string(option) + " is " + value + "; it must be " + right);
+}
+
+}  // namespace
+
+void check_options(const PlanOptions& options) {
+  require(options.time_limit_s >= 0 && std::isfinite(options.time_limit_s), "time_limit_s",
+          std::to_string(options.time_limit_s), "a number of seconds, 0 or more");
+  require(options.work_limit >= 0 && std::isfinite(options.work_limit), "work_limit",
+          std::to_string(options.work_limit), "0 (none) or more");
+  require(options.workers >= 1 && options.workers <= 1024, "workers", std::to_string(options.workers),
+          "between 1 and 1024");
+  require(options.epsilon >= 0 && options.epsilon <= 1, "epsilon", std::to_string(options.epsilon),
+          "between 0 and 1 (0.001: loads may exceed the best by 0.1%)");
+  require(options.exec.engine == "coalesced" || options.exec.engine == "paper", "exec.engine",
+          in_quotes(options.exec.engine), "'coalesced' or 'paper'");
+  require(options.exec.waves >= 1 && options.exec.waves <= kMaxWaves, "exec.waves", std::to_string(options.exec.waves),
+          ("between 1 and " + std::to_string(kMaxWaves)).c_str());
+}
+
+std::int64_t relaxed_load(std::int64_t load_us, double epsilon) {
+  constexpr std::int64_t kBillion = 1'000'000'000;
+  const std::int64_t slack = std::llround(epsilon * kBillion);
+  return static_cast<std::int64_t>(static_cast<Wide>(load_us) * (kBillion + slack) / kBillion);
+}
+
+}  // namespace zellige

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "zellige/planner.h"
+
+namespace zellige {
+
+/// Refuses options that make no sense (Code::input), naming the option and its value.
+void check_options(const PlanOptions& options);
+
+/// floor((1 + epsilon) x load_us), the load limit of the second anchor round. Exact: epsilon is taken in whole
+/// billionths, so that 1e-3 gives floor(1001 * load_us / 1000).
+std::int64_t relaxed_load(std::int64_t load_us, double epsilon);
+
+}  // namespace zellige
