@@ -260,17 +260,14 @@ StepPlan make_step_plan(const Schedule& schedule) {
   const Resolver resolver(plan.schedule, plan.shards);
   plan.forward = plan_pass(schedule.forward, resolver, plan.waves());
   plan.backward = plan_pass(schedule.backward, resolver, plan.waves());
-  for (std::size_t wave = 0; wave < plan.forward.ring.size(); ++wave) {
-    for (const ShardPlan& shard : plan.shards) {
-      if (shard.stages() > plan.forward.ring[wave].size() + 1 ||
-          plan.backward.ring.size() != plan.forward.ring.size() ||
-          plan.backward.ring[wave].size() != plan.forward.ring[wave].size()) {
-        refuse("sequence " + std::to_string(shard.segment.sequence) + " needs " + std::to_string(shard.stages() - 1) +
-               " ring steps, forward and backward");
-      }
-    }
+  const auto steps_of = [](const PassPlan& pass) { return pass.has_exchanges() ? pass.ring[0].size() + 1 : 0; };
+  const std::size_t steps = steps_of(plan.forward);
+  if (steps_of(plan.backward) != steps) refuse("forward and backward have rings of different lengths");
+  for (const ShardPlan& shard : plan.shards) {
+    if (shard.stages() <= steps) continue;
+    refuse("sequence " + std::to_string(shard.segment.sequence) + " needs " + std::to_string(shard.stages() - 1) +
+           " ring steps a wave, and exchanges before and after");
   }
-  if (!plan.shards.empty() && !plan.forward.has_exchanges()) refuse("split sequences without exchanges");
   return plan;
 }
 
