@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step loop as a whole: manifest and rules in, records out.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "train/tiny_run.h"
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+
+// A manifest and rules of a few small samples; a profile whose prices make splitting pay.
+class Training : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream manifest(path("clips.csv"));
+    manifest << "path,text,num_frames,height,width,aspect_ratio,resolution,fps\n";
+    for (int i = 0; i < 4; ++i) manifest << "v" << i << ".mp4,a clip,17,48,80,0.6,3840,24\n";
+    for (int i = 0; i < 12; ++i) manifest << "i" << i << ".jpg,a picture,1,64,80,0.8,5120,0\n";
+    std::ofstream rules(path("rules.toml"));
+    rules << "[model]\npreset = 'tiny'\n"
+             "[[bucket]]\nname = 'image20'\nkind = 'image'\nsize = [64, 80]\n"
+             "[[bucket]]\nname = 'video75'\nkind = 'video'\nsize = [48, 80]\nframes = 17\n"
+             "[sampling]\nvideo_share = 0.5\n";
+    manifest.close();
+    rules.close();
+    config_ = small_config(Precision::fp32, true);
+    config_.data.manifest = path("clips.csv");
+    config_.data.rules = path("rules.toml");
+    config_.batch.tokens_per_rank = Tokens{60};
+    config_.batch.seed = 1;
+    config_.ranks.count = 3;
+    config_.run.steps = 4;
+    config_.plan.options.menu = Menu::all;
+    config_.plan.options.time_limit_s = 5;
+    write_profile(profile(), path("profile.json"));
+    config_.plan.profile = path("profile.json");
+  }
+  void TearDown() override {
+    for (const char* name : {"clips.csv", "rules.toml", "profile.json"}) std::remove(path(name).c_str());
+  }
+
+  static std::string path(const std::string& name) {
+    return ::testing::TempDir() + "zellige_training_" + std::to_string(getpid()) + "_" + name;
+  }
+
+  static Profile profile() {
+    Profile result = small_profile();
+    const Catalog all = result.catalog;
+    Profile kept = result;
+    kept.catalog.buckets = {all.buckets[1], all.buckets[3]};
+    for (const int b : {0, 1}) {
+      const auto prices = result.menu(b == 0 ? 1 : 3);
+      kept.set_prices(b, {prices.begin(), prices.end()});
+    }
+    return kept;
+  }
+
+  TrainConfig config_;
+};
+
+std::vector<double> losses(const std::vector<StepRecord>& records) {
+  std::vector<double> list;
+  for (const StepRecord& record : records) list.push_back(record.loss);
+  return list;
+}
+
+TEST_F(Training, RecordsWhatEveryRankDid) {
+  std::vector<int> planned;
+  std::vector<Plan> plans;
+  std::vector<std::int64_t> tokens;
+  TrainHooks hooks;
+  hooks.planned = [&](int step, const Batch& batch, const Plan& plan, const Profile&) {
+    planned.push_back(step);
+    plans.push_back(plan);
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < batch.sequences.size(); ++i) sum += batch.tokens_of(static_cast<int>(i)).value;
+    tokens.push_back(sum);
+  };
+  int stepped = 0;
+  hooks.stepped = [&](const StepRecord& record) { EXPECT_EQ(record.step, stepped++); };
+  const auto records = train(config_, hooks);
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(stepped, 4);
+  EXPECT_EQ(planned, (std::vector<int>{0, 1, 2, 3}));
+  int splits = 0;
+  for (std::size_t s = 0; s < records.size(); ++s) {
+    const StepRecord& record = records[s];
+    EXPECT_EQ(record.data, "synthetic");
+    EXPECT_EQ(record.method, "zellige");
+    EXPECT_EQ(record.makespan, plans[s].makespan);
+    EXPECT_EQ(record.sequences, static_cast<int>(plans[s].placement.sequences.size()));
+    ASSERT_EQ(record.ranks.size(), 3u);
+    std::int64_t owned = 0, moved = 0, longest = 0;
+    for (std::size_t r = 0; r < 3; ++r) {
+      const RankRecord& rank = record.ranks[r];
+      EXPECT_EQ(rank.predicted, plans[s].load[r]);
+      EXPECT_GT(rank.measured.value, 0);
+      EXPECT_LE(rank.computing.value, rank.measured.value + 20'000);
+      EXPECT_LE(rank.waiting.value, rank.measured.value);
+      EXPECT_EQ(rank.collectives, record.ranks[0].collectives);
+      owned += rank.tokens.value;
+      moved += rank.all_gather.value + rank.ulysses.value + rank.ring.value;
+      longest = std::max(longest, rank.measured.value);
+    }
+    EXPECT_EQ(owned, tokens[s]);
+    EXPECT_EQ(record.measured.value, longest);
+    EXPECT_EQ(moved > 0, record.split_count > 0);
+    splits += record.split_count;
+  }
+  EXPECT_GT(splits, 0) << "some video must have been split";
+}
+
+TEST_F(Training, TwiceGivesEqualLosses) {
+  const auto first = losses(train(config_));
+  EXPECT_EQ(losses(train(config_)), first);
+  config_.run.seed = 4;
+  EXPECT_NE(losses(train(config_)), first) << "positive control";
+}
+
+TEST_F(Training, DoesNotDependOnMethodRanksOrCheckpointing) {
+  config_.run.precision = Precision::fp64;
+  const auto wanted = losses(train(config_));
+  for (const char* method : {"naive", "usp"}) {
+    config_.plan.method = method;
+    config_.run.checkpointing = !config_.run.checkpointing;
+    const auto found = losses(train(config_));
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-9 * wanted[i]) << method;
+  }
+}
+
+TEST_F(Training, LossFallsOnFixedNoise) {
+  config_.run.steps = 40;
+  config_.optimizer.lr = 1e-2;
+  config_.flow.fixed_noise = true;
+  const auto found = losses(train(config_));
+  const auto mean = [](auto begin, auto end) { return std::accumulate(begin, end, 0.0) / double(end - begin); };
+  const double before = mean(found.begin(), found.begin() + 8);
+  const double after = mean(found.end() - 8, found.end());
+  EXPECT_LT(after, 0.8 * before);
+}
+
+TEST_F(Training, ParityOfTheFirstStepIsWithinRounding) {
+  config_.run.precision = Precision::fp64;
+  const Parity parity = first_step_parity(config_);
+  EXPECT_GT(parity.loss, 0);
+  EXPECT_LE(parity.loss_difference, 1e-12);
+  EXPECT_LE(parity.gradient_difference, 1e-10) << parity.parameter;
+  EXPECT_FALSE(parity.parameter.empty());
+  config_.run.steps = 1;
+  EXPECT_NEAR(train(config_)[0].loss, parity.loss, 1e-12);
+}
+
+TEST_F(Training, StopsWhenAsked) {
+  std::stop_source stop;
+  TrainHooks hooks;
+  hooks.stop = stop.get_token();
+  hooks.stepped = [&](const StepRecord& record) {
+    if (record.step == 1) stop.request_stop();
+  };
+  config_.run.steps = 1000;
+  EXPECT_LE(train(config_, hooks).size(), 3u);
+}
+
+// What `train` is refused with.
+Error refusal(const TrainConfig& config) {
+  try {
+    train(config);
+    return Error(Code::ok, "", "");
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+TEST_F(Training, ABatchWithoutAPlanEndsTheRunWithItsReason) {
+  Profile poor = profile();
+  poor.memory_usable = poor.memory_base + Bytes{10'000};  // no video fits, split or not
+  write_profile(poor, path("profile.json"));
+  const Error error = refusal(config_);
+  EXPECT_EQ(error.code(), Code::infeasible);
+  EXPECT_THAT(error.what(), HasSubstr("step 0"));
+  EXPECT_THAT(error.what(), HasSubstr("no plan"));
+}
+
+TEST_F(Training, ALossThatIsNoNumberIsAnError) {
+  config_.optimizer.lr = 1e30;
+  config_.optimizer.clip_norm = 0;
+  const Error error = refusal(config_);
+  EXPECT_EQ(error.code(), Code::internal);
+  EXPECT_THAT(error.what(), HasSubstr("step "));
+  EXPECT_THAT(error.what(), HasSubstr("nan"));
+}
+
+TEST_F(Training, OtherBackendsAndModelsAreRefused) {
+  TrainConfig nccl = config_;
+  nccl.ranks.backend = "nccl";
+  EXPECT_THAT(refusal(nccl).what(), HasSubstr("'nccl'"));
+  TrainConfig strides = config_;
+  strides.model.vae_stride = {8, 8, 8};
+  EXPECT_THAT(refusal(strides).what(), HasSubstr("rules"));
+  TrainConfig joint = config_;
+  joint.data.manifest = path("nothing.csv");
+  EXPECT_EQ(refusal(joint).code(), Code::input);
+}
+
+TEST(StepRecordJson, IsOneLineWithUnitsInItsNames) {
+  StepRecord record;
+  record.step = 7;
+  record.loss = 0.1;
+  record.method = "zellige";
+  record.data = "synthetic";
+  record.status = PlanStatus::feasible;
+  record.makespan = {12};
+  record.ranks = {{{5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 13}, {{1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, 1}};
+  const std::string line = json_line(record);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["loss"], 0.1);
+  EXPECT_EQ(json["status"], "feasible");
+  EXPECT_EQ(json["makespan_us"], 12);
+  EXPECT_EQ(json["all_gather_bytes"], 11);
+  EXPECT_EQ(json["ulysses_bytes"], 12);
+  EXPECT_EQ(json["ring_bytes"], 13);
+  const nlohmann::json rank = {{"tokens", 5},         {"predicted_us", 6}, {"measured_us", 7},
+                               {"computing_us", 8},   {"waiting_us", 9},   {"all_gather_bytes", 10},
+                               {"ulysses_bytes", 11}, {"ring_bytes", 12},  {"collectives", 13}};
+  EXPECT_EQ(json["ranks"][0], rank);
+}
+
+}  // namespace
+}  // namespace zellige
