@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Parallel.h>
+
 #include "engine/torch.h"
 #include "testing/random_placement.h"
 #include "zellige/engine.h"
@@ -62,6 +64,7 @@ inline at::Tensor textbook_attention(const at::Tensor& q, const at::Tensor& k, c
 
 /// The reference on one rank, in `type`; autograd gives the gradients.
 inline AttentionAnswer dense_answer(const AttentionProblem& problem, at::ScalarType type = at::kDouble) {
+  at::set_num_threads(1);  // tensors this small only wait for a second thread
   AttentionAnswer answer;
   for (std::size_t i = 0; i < problem.inputs.q.size(); ++i) {
     const auto leaf = [&](const at::Tensor& tensor) { return tensor.to(type, false, true).set_requires_grad(true); };
