@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "plan/bounds.h"
 #include "plan/option.h"
+#include "plan/settings.h"
 #include "zellige/error.h"
 
 namespace zellige {
@@ -111,10 +111,7 @@ void Baseline::refuse_layout(const PlanOptions& options) const {
 
 Plan Baseline::plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
                     std::stop_token stop) const {
-  if (std::isnan(options.time_limit_s) || options.time_limit_s < 0) {
-    throw Error(Code::input, where(),
-                "time limit " + std::to_string(options.time_limit_s) + " s: a number of seconds >= 0 is needed");
-  }
+  check_options(options);
   if (batch.ranks < 1) {
     throw Error(Code::input, where(), "the batch is for " + std::to_string(batch.ranks) + " ranks; at least 1");
   }

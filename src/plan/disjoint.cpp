@@ -130,6 +130,7 @@ class Disjoint final : public Baseline {
       }
     }
     if (deadline.is_over()) return timed_out(deadline, "starting");
+    if (problem.num_sequences() == 0) return {};  // nothing to group
     const KindTable kinds = make_kinds(problem, [&](int degree) {
       if (fixed) {
         return std::any_of(fixed->groups.begin(), fixed->groups.end(),
@@ -140,8 +141,6 @@ class Disjoint final : public Baseline {
     LayoutList list;
     if (fixed) {
       list.layouts.push_back(*fixed);
-    } else if (problem.num_sequences() == 0) {
-      list.layouts.push_back({{{1, problem.ranks}}});
     } else {
       std::vector<int> sizes = kinds.sizes;
       if (sizes.empty() || sizes.front() != 1) sizes.insert(sizes.begin(), 1);

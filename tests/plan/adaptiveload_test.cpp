@@ -12,11 +12,11 @@
 namespace zellige {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::batch_of;
 using testing::Cost;
 using testing::expect_good_plan;
 using testing::expect_no_plan;
+using ::testing::HasSubstr;
 using testing::ruled_profile;
 
 /// tokens^2, exactly what the method's model can say.
@@ -94,14 +94,16 @@ TEST(AdaptiveLoad, NoSingleMoveOrExchangeIsLeft) {
     for (int b = 0; b < 3; ++b) lengths.push_back(10 + static_cast<std::int64_t>(draw_below(engine, 90)));
     const Profile profile = ruled_profile(lengths, 1, square, 400);
     std::vector<int> buckets;
-    for (std::size_t i = 2 + draw_below(engine, 12); i > 0; --i) buckets.push_back(static_cast<int>(draw_below(engine, 3)));
+    for (std::size_t i = 2 + draw_below(engine, 12); i > 0; --i)
+      buckets.push_back(static_cast<int>(draw_below(engine, 3)));
     const Batch batch = batch_of(profile, buckets, 3);
     const Plan plan = make_adaptiveload()->plan(batch, profile, {});
     if (!plan.has_placement()) continue;
     expect_good_plan(plan, batch, profile);
     const PowerLaw model = fit_power_law(whole_prices(profile));
     std::vector<double> work(3, 0);
-    for (const PlacedSequence& s : plan.placement.sequences) work[s.ranks[0]] += model(static_cast<double>(s.tokens.value));
+    for (const PlacedSequence& s : plan.placement.sequences)
+      work[s.ranks[0]] += model(static_cast<double>(s.tokens.value));
     const auto busiest = static_cast<Rank>(std::max_element(work.begin(), work.end()) - work.begin());
     const auto expect_no_gain = [&](Rank other, double passed, std::int64_t memory) {
       if (plan.memory[other].value + memory > 400 || plan.memory[busiest].value - memory > 400) return;

@@ -14,11 +14,11 @@
 namespace zellige {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::batch_of;
 using testing::Cost;
 using testing::expect_good_plan;
 using testing::expect_no_plan;
+using ::testing::HasSubstr;
 using testing::input_error_of;
 using testing::quadratic_cost;
 using testing::ruled_profile;
@@ -32,7 +32,7 @@ Plan plan_with(const Batch& batch, const Profile& profile, const std::string& la
 TEST(Knapformer, SequencesGoWhereTheRoutingSendsThem) {
   // The golden batch on our engine: same bags, ours to price. gamma comes from the profile, so take prices that fit it.
   const auto golden_prices = [](std::int64_t l, Configuration c) -> std::optional<Cost> {
-    const double work = (24.0 * l * 1536 * 1536 + 0.4 * 4 * l * l * 1536) * 1e-8;
+    const double work = (24.0 * l * 1536 * 1536 + 0.4 * 4 * l * l * 1536) * 1e-4;
     return Cost{static_cast<std::int64_t>(work) / c.degree() + 1, l / c.degree() + 1};
   };
   const Profile profile = ruled_profile({512, 1024, 256}, 4, golden_prices, 100'000);

@@ -8,11 +8,11 @@
 namespace zellige {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::batch_of;
 using testing::Cost;
 using testing::expect_good_plan;
 using testing::expect_no_plan;
+using ::testing::HasSubstr;
 using testing::ruled_profile;
 
 /// tokens^2 / degree, all-gather a microsecond dearer than Ulysses, rings two; memory is the chunk's tokens.

@@ -8,10 +8,10 @@
 namespace zellige {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::batch_of;
 using testing::expect_good_plan;
 using testing::expect_no_plan;
+using ::testing::HasSubstr;
 using testing::quadratic_cost;
 using testing::ruled_profile;
 

@@ -10,11 +10,11 @@
 namespace zellige {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::batch_of;
 using testing::Cost;
 using testing::expect_good_plan;
 using testing::expect_no_plan;
+using ::testing::HasSubstr;
 using testing::ruled_profile;
 
 /// Rings are dear, all-gathers cheapest (and not USP's).
