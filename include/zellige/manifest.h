@@ -108,10 +108,11 @@ struct DrawOptions {
 
 /// Draws batches from bucketed samples, each sample once an epoch of its kind (videos and images have epochs of their
 /// own, as the wanted share may differ from the data set's). Deterministic in the seed on every platform.
-/// Videos are taken in shuffled order while one more brings their tokens closer to what is due; what a batch has too
-/// many or too few is settled by the next ones, so the share holds over a run although videos are long. Images fill
-/// the rest. Where the data has one kind only, or the share is 0 or 1, one kind fills the whole batch.
-/// Manifest and samples must outlive the drawer. Threads: one at a time.
+/// Samples come in shuffled order; one that no longer fits waits for the next batch, and up to 32 after it are tried.
+/// One more video is taken while that brings the tokens in videos closer to what is due; what a batch has too many or
+/// too few is settled by the next ones, so the share holds over a run although videos are long (as far as videos fit
+/// into a batch at all). Images fill the rest. Where the data has one kind only, or the share is 0 or 1, one kind fills
+/// the whole batch. Manifest and samples must outlive the drawer. Threads: one at a time.
 class BatchDrawer {
  public:
   /// Errors: Code::input for options out of range, or when no sample of a wanted kind is there at all.

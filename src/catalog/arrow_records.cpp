@@ -12,6 +12,7 @@
 #include <parquet/exception.h>
 
 #include "base/json.h"
+#include "catalog/csv_quotes.h"
 #include "catalog/record.h"
 
 namespace zellige {
@@ -31,14 +32,6 @@ template <class T>
 T value_or_refuse(arrow::Result<T> result, const std::string& path, const char* container) {
   check(result.status(), path, container);
   return std::move(result).ValueUnsafe();
-}
-
-/// Refuses a column that comes twice, as far as it is wanted.
-void check_unique(const std::string& path, const std::vector<std::string>& names,
-                  const std::vector<std::string>& wanted) {
-  for (const std::string& name : wanted) {
-    if (std::count(names.begin(), names.end(), name) > 1) refuse(path, "has column " + in_quotes(name) + " twice");
-  }
 }
 
 /// Rows that Arrow left out because they have too few or too many cells, known before the rows after them arrive.
@@ -133,13 +126,15 @@ std::vector<Column> columns_of(const arrow::RecordBatch& batch) {
 }  // namespace
 
 std::vector<std::string> csv_field_names(const std::string& path) {
+  if (const auto line = line_of_open_quote(path)) {
+    refuse(path, "has a quote that opens on line " + std::to_string(*line) + " and is never closed");
+  }
   std::deque<LeftOutRow> left_out;
   std::string fatal;
   return open_csv(path, arrow::csv::ConvertOptions::Defaults(), &left_out, &fatal)->schema()->field_names();
 }
 
 void read_csv(const std::string& path, const std::vector<std::string>& wanted, RecordSink& sink) {
-  check_unique(path, csv_field_names(path), wanted);
   auto convert = arrow::csv::ConvertOptions::Defaults();
   convert.include_columns = wanted;
   for (const std::string& name : wanted) convert.column_types[name] = arrow::binary();  // as written, UTF-8 or not
@@ -195,7 +190,6 @@ std::vector<std::string> parquet_field_names(const std::string& path) {
 }
 
 void read_parquet(const std::string& path, const std::vector<std::string>& wanted, RecordSink& sink) {
-  check_unique(path, parquet_field_names(path), wanted);
   try {
     const auto reader = open_parquet(path);
     const auto& schema = *reader->parquet_reader()->metadata()->schema();

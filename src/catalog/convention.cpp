@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "catalog/number_text.h"
 
 namespace zellige {
 namespace {
@@ -125,12 +126,11 @@ bool is_path(Meaning meaning) { return meaning == path || meaning == video_path 
 std::vector<std::string> missing_of(const Convention& convention, const std::vector<std::string>& field_names) {
   std::vector<std::string> missing;
   for (const std::string_view name : convention.signature) {
-    if (std::find(field_names.begin(), field_names.end(), name) == field_names.end()) missing.emplace_back(name);
+    if (field_named(name, field_names) == nullptr) missing.emplace_back(name);
   }
   const bool has_path =
       std::any_of(convention.fields.begin(), convention.fields.end(), [&](const ConventionField& field) {
-        return is_path(field.meaning) &&
-               std::find(field_names.begin(), field_names.end(), field.name) != field_names.end();
+        return is_path(field.meaning) && field_named(field.name, field_names) != nullptr;
       });
   if (missing.empty() && !has_path) missing.emplace_back("path");
   return missing;
@@ -143,6 +143,12 @@ std::string listed(const std::vector<std::string>& field_names) {
 }
 
 }  // namespace
+
+const std::string* field_named(std::string_view name, const std::vector<std::string>& field_names) {
+  const auto found = std::find_if(field_names.begin(), field_names.end(),
+                                  [&](const std::string& field) { return trimmed(field) == name; });
+  return found == field_names.end() ? nullptr : &*found;
+}
 
 std::vector<std::string> convention_names() {
   std::vector<std::string> names;

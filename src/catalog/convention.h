@@ -41,6 +41,9 @@ struct Convention {
 
 std::vector<std::string> convention_names();
 
+/// The file's field of that name, blanks around it aside; null when there is none.
+const std::string* field_named(std::string_view name, const std::vector<std::string>& field_names);
+
 /// The convention of that name, whose signature must be among the file's fields; or the one that the fields tell when
 /// `name` is empty. Errors: Code::input naming the file, its fields and what would be right.
 const Convention& find_convention(const std::string& path, const std::string& name,

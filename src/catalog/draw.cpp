@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/json.h"
 #include "base/random.h"
@@ -28,45 +29,73 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// The samples of one kind in shuffled order, epoch after epoch.
+/// The samples of one kind in shuffled order, epoch after epoch. A sample that does not fit is held back, and comes
+/// before the ones after it; an epoch ends when none is held back any more, so each sample comes once an epoch.
 class Stream {
  public:
   Stream(MediaKind kind, std::uint64_t seed, std::vector<std::int32_t> samples)
       : kind_(kind), seed_(seed), samples_(std::move(samples)) {
-    std::sort(samples_.begin(), samples_.end());
     shuffle_epoch();
   }
 
   bool empty() const { return samples_.empty(); }
-  std::size_t size() const { return samples_.size(); }
-  std::int32_t front() const { return order_[position_]; }
   std::int64_t epoch() const { return epoch_; }
 
-  void pop() {
-    if (++position_ < order_.size()) return;
-    ++epoch_;
-    position_ = 0;
-    shuffle_epoch();
+  /// The next sample that fits; none when there is none among those held back and the next few.
+  template <class Fits>
+  std::optional<std::int32_t> find(Fits fits) {
+    if (position_ == order_.size() && held_.empty()) {
+      ++epoch_;
+      position_ = 0;
+      shuffle_epoch();
+    }
+    for (const std::int32_t sample : held_) {
+      if (fits(sample)) return sample;
+    }
+    while (position_ < order_.size() && held_.size() < kMostHeld) {
+      if (fits(order_[position_])) return order_[position_];
+      held_.push_back(order_[position_++]);
+    }
+    return std::nullopt;
   }
 
-  OrderedJson state() const { return {{"epoch", epoch_}, {"position", position_}}; }
+  /// Takes what `find` found.
+  void take(std::int32_t sample) {
+    const auto held = std::find(held_.begin(), held_.end(), sample);
+    if (held != held_.end()) {
+      held_.erase(held);
+    } else {
+      ++position_;
+    }
+  }
+
+  OrderedJson state() const { return {{"epoch", epoch_}, {"position", position_}, {"held", held_}}; }
 
   void restore(const JsonValue& value) {
     JsonObject object(value);
-    const std::int64_t epoch = object.at("epoch").integer(0);
-    const std::int64_t last = samples_.empty() ? 0 : static_cast<std::int64_t>(samples_.size()) - 1;
-    const std::int64_t position = object.at("position").integer(0, last);
-    object.finish();
-    epoch_ = epoch;
-    position_ = static_cast<std::size_t>(position);
+    epoch_ = object.at("epoch").integer(0);
+    position_ = static_cast<std::size_t>(object.at("position").integer(0, static_cast<std::int64_t>(samples_.size())));
     shuffle_epoch();
+    held_.clear();
+    const JsonValue held = object.at("held");
+    for (const JsonValue& item : held.array()) {
+      const auto sample = static_cast<std::int32_t>(item.integer(0, std::numeric_limits<std::int32_t>::max()));
+      const auto drawn = order_.begin() + static_cast<std::ptrdiff_t>(position_);
+      if (std::find(order_.begin(), drawn, sample) == drawn) item.refuse("this epoch has not come to that sample");
+      if (std::find(held_.begin(), held_.end(), sample) != held_.end()) item.refuse("it is held back twice");
+      held_.push_back(sample);
+    }
+    if (held_.size() > kMostHeld) held.refuse("at most " + std::to_string(kMostHeld) + " samples are held back");
+    object.finish();
   }
 
  private:
+  static constexpr std::size_t kMostHeld = 32;
+
   void shuffle_epoch() {
     order_ = samples_;
-    RandomEngine engine(
-        mixed(mixed(mixed(seed_) + static_cast<std::uint64_t>(kind_)) + static_cast<std::uint64_t>(epoch_)));
+    const std::uint64_t stream = mixed(mixed(seed_) + static_cast<std::uint64_t>(kind_));
+    RandomEngine engine(mixed(stream + static_cast<std::uint64_t>(epoch_)));
     shuffle(order_, engine);
   }
 
@@ -75,6 +104,7 @@ class Stream {
   std::vector<std::int32_t> samples_;  // positions in the manifest, ascending
   std::vector<std::int32_t> order_;    // of this epoch
   std::size_t position_ = 0;
+  std::vector<std::int32_t> held_;
   std::int64_t epoch_ = 0;
 };
 
@@ -141,15 +171,23 @@ struct BatchDrawer::Position {
         videos(MediaKind::video, o.seed, samples_of(MediaKind::video, s)),
         images(MediaKind::image, o.seed, samples_of(MediaKind::image, s)),
         samples_digest(fingerprint(m, s)) {
-    // A kind that is not wanted, or not there, leaves the whole batch to the other.
-    if (share_millionths == 0 || videos.empty()) share_millionths = 0;
-    if (share_millionths > 0 && images.empty()) share_millionths = kMillion;
-    if (share_millionths == 0 ? images.empty() : videos.empty()) {
-      const char* kind = share_millionths == 0 ? "images" : "videos";
-      throw Error(Code::input, kWhere,
-                  "no samples to draw from: " + in_quotes(m.path) + " has no " + std::string(kind) +
-                      " in a bucket, and video share " + std::to_string(o.video_share) + " asks for them");
+    // Where one kind is not there, the other fills the batch; unless only the missing one is wanted.
+    const bool only_videos_wanted = share_millionths == kMillion;
+    const bool only_images_wanted = share_millionths == 0;
+    if (videos.empty() && images.empty()) refuse_empty("samples");
+    if (only_videos_wanted && videos.empty()) refuse_empty("videos");
+    if (only_images_wanted && images.empty()) refuse_empty("images");
+    if (videos.empty()) share_millionths = 0;
+    if (images.empty()) share_millionths = kMillion;
+    for (const Bucket& bucket : s.catalog.buckets) {
+      if (bucket.kind == MediaKind::video) longest_video = std::max(longest_video, bucket.tokens.value);
     }
+  }
+
+  [[noreturn]] void refuse_empty(const char* kind) const {
+    throw Error(Code::input, kWhere,
+                "nothing to draw from: " + in_quotes(manifest.path) + " has no " + std::string(kind) +
+                    " in a bucket, and video share " + std::to_string(options.video_share) + " asks for them");
   }
 
   std::int64_t budget() const { return options.ranks * options.tokens_per_rank.value; }
@@ -157,13 +195,13 @@ struct BatchDrawer::Position {
     return samples.catalog.buckets[samples.bucket_of[sample]].tokens.value;
   }
 
-  void take(Stream& stream, Batch& batch) const {
-    const Sample& sample = manifest.samples[stream.front()];
+  void take(Stream& stream, std::int32_t index, Batch& batch) const {
+    const Sample& sample = manifest.samples[index];
     std::string id = "r";
     id.append(std::to_string(sample.row));
     if (stream.epoch() > 0) id.append("e").append(std::to_string(stream.epoch()));
-    batch.sequences.push_back({std::move(id), samples.bucket_of[stream.front()], sample.path});
-    stream.pop();
+    batch.sequences.push_back({std::move(id), samples.bucket_of[index], sample.path});
+    stream.take(index);
   }
 
   const Manifest& manifest;
@@ -173,6 +211,7 @@ struct BatchDrawer::Position {
   Stream videos;
   Stream images;
   std::string samples_digest;
+  std::int64_t longest_video = 0;   // tokens
   std::int64_t due_millionths = 0;  // video tokens that the batches so far owe (or have had too many, when negative)
   std::int64_t step = 0;
 };
@@ -194,26 +233,32 @@ Batch BatchDrawer::next() {
   std::int64_t total = 0;
   std::int64_t video_tokens = 0;
   const bool videos_only = at.share_millionths == kMillion;
-  const auto fits = [&](std::int64_t tokens) { return total + tokens <= budget || batch.sequences.empty(); };
+  const auto fits = [&](std::int32_t sample) {
+    return total + at.tokens_of(sample) <= budget || batch.sequences.empty();
+  };
 
   // One more video is taken when that brings the tokens in videos closer to what is due.
   const std::int64_t due = at.due_millionths + budget * at.share_millionths;
   while (at.share_millionths > 0) {
-    const std::int64_t tokens = at.tokens_of(at.videos.front());
+    const auto video = at.videos.find(fits);
+    if (!video) break;
+    const std::int64_t tokens = at.tokens_of(*video);
     const bool closer = 2 * (due - video_tokens * kMillion) >= tokens * kMillion;
-    if (!fits(tokens) || !(closer || videos_only)) break;
-    at.take(at.videos, batch);
+    if (!closer && !videos_only) break;
+    at.take(at.videos, *video, batch);
     total += tokens;
     video_tokens += tokens;
   }
   while (!videos_only) {
-    const std::int64_t tokens = at.tokens_of(at.images.front());
-    if (!fits(tokens)) break;
-    at.take(at.images, batch);
-    total += tokens;
+    const auto image = at.images.find(fits);
+    if (!image) break;
+    total += at.tokens_of(*image);
+    at.take(at.images, *image, batch);
   }
   if (at.share_millionths > 0 && !videos_only) {
-    at.due_millionths += total * at.share_millionths - video_tokens * kMillion;
+    // What can't be met because too few videos fit into a batch must not pile up.
+    at.due_millionths = std::min(at.due_millionths + total * at.share_millionths - video_tokens * kMillion,
+                                 std::max(budget, at.longest_video) * kMillion);
   }
   ++at.step;
   return batch;

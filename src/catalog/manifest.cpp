@@ -54,15 +54,24 @@ std::vector<MergeLine> merge_lines(const std::string& path) {
   return lines;
 }
 
+[[noreturn]] void refuse_empty(const std::string& path) {
+  throw Error(Code::input, kWhere, in_quotes(path) + " holds no records");
+}
+
 Manifest read_one(const std::string& path, Container container, const ManifestOptions& options) {
   Manifest manifest;
   manifest.path = path;
   const std::vector<std::string> names = field_names(path, container);
-  if (names.empty()) throw Error(Code::input, kWhere, in_quotes(path) + " holds no records");
+  if (names.empty()) refuse_empty(path);
   const Convention& convention = find_convention(path, options.format, names);
   manifest.format = convention.name;
   SampleReader reader(convention, names, options, manifest);
+  for (const std::string& name : reader.wanted()) {
+    if (std::count(names.begin(), names.end(), name) < 2) continue;
+    throw Error(Code::input, kWhere, in_quotes(path) + " has column " + in_quotes(name) + " twice");
+  }
   read_records(path, container, reader.wanted(), reader);
+  if (manifest.samples.empty() && manifest.skipped.empty()) refuse_empty(path);
   return manifest;
 }
 

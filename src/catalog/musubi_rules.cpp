@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "catalog/toml_document.h"
+
 namespace zellige {
 namespace {
 
@@ -13,6 +15,23 @@ constexpr int kDefaultMaxFrames = 129;
 constexpr int kDefaultWidth = 960, kDefaultHeight = 544;
 
 int positive(const JsonValue& value) { return static_cast<int>(value.integer(1, std::numeric_limits<int>::max())); }
+
+// Keys by where they may stand.
+const std::vector<std::string> kCommonKeys = {"resolution",  "enable_bucket",     "bucket_no_upscale",   "batch_size",
+                                              "num_repeats", "caption_extension", "skip_corrupted_cache"};
+const std::vector<std::string> kSourceKeys = {"image_directory", "image_jsonl_file", "video_directory",
+                                              "video_jsonl_file"};
+const std::vector<std::string> kDatasetKeys = {"cache_directory", "control_directory", "fp_latent_window_size"};
+const std::vector<std::string> kImageKeys = {"multiple_target",     "fp_1f_no_post",      "no_resize_control",
+                                             "fp_1f_clean_indices", "fp_1f_target_index", "control_resolution"};
+const std::vector<std::string> kVideoKeys = {"target_frames", "frame_extraction", "frame_stride",
+                                             "frame_sample",  "max_frames",       "source_fps"};
+
+std::vector<std::string> together(std::initializer_list<std::vector<std::string>> lists) {
+  std::vector<std::string> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
 
 /// What [general] sets for all datasets and each may set anew.
 struct Common {
@@ -44,21 +63,6 @@ void read_common(JsonObject& table, Common& common) {
   if (table.has("caption_extension")) table.at("caption_extension").string();
 }
 
-/// Keys of a dataset that do not concern sizes: their types are checked, nothing else.
-void pass_over(JsonObject& table, bool video) {
-  for (const char* key : {"cache_directory", "control_directory"}) {
-    if (table.has(key)) table.at(key).string();
-  }
-  if (table.has("fp_latent_window_size")) positive(table.at("fp_latent_window_size"));
-  if (video) return;
-  for (const char* key : {"multiple_target", "fp_1f_no_post", "no_resize_control"}) {
-    if (table.has(key)) table.at(key).boolean();
-  }
-  for (const char* key : {"fp_1f_clean_indices", "fp_1f_target_index", "control_resolution"}) {
-    if (table.has(key)) table.at(key);
-  }
-}
-
 class MusubiReader {
  public:
   explicit MusubiReader(const std::string& path) {
@@ -67,33 +71,31 @@ class MusubiReader {
   }
 
   void read_general(const JsonValue& value) {
+    expect_keys(value, kCommonKeys);
     JsonObject table(value);
     read_common(table, common_);
-    table.finish();
   }
 
   void read_dataset(const JsonValue& value) {
     JsonObject table(value);
     Common common = common_;
     read_common(table, common);
-    const std::vector<std::string> sources = {"image_directory", "image_jsonl_file", "video_directory",
-                                              "video_jsonl_file"};
     std::string source;
-    for (const std::string& key : sources) {
+    for (const std::string& key : kSourceKeys) {
       if (!table.has(key)) continue;
-      if (!source.empty()) value.refuse("it must have one of " + joined(sources) + ", not two");
+      if (!source.empty()) value.refuse("it must have one of " + joined(kSourceKeys) + ", not two");
       source = key;
       table.at(key).string();
     }
-    if (source.empty()) value.refuse("it must have one of " + joined(sources));
+    if (source.empty()) value.refuse("it must have one of " + joined(kSourceKeys));
     const bool video = source.starts_with("video");
-    pass_over(table, video);
+    // Directories, control images and FramePack's settings do not concern sizes.
+    expect_keys(value, together({kCommonKeys, kSourceKeys, kDatasetKeys, video ? kVideoKeys : kImageKeys}));
     if (video) {
       for (const int frames : video_frames(table, value.path())) add(value, common, MediaKind::video, frames);
     } else {
       add(value, common, MediaKind::image, 1);
     }
-    table.finish();
   }
 
   BucketRules finish(const JsonValue& datasets) {
@@ -179,12 +181,12 @@ class MusubiReader {
 }  // namespace
 
 BucketRules musubi_rules(const JsonDocument& document, const std::string& path) {
+  expect_keys(document.root(), {"general", "datasets"});
   JsonObject root(document.root());
   MusubiReader reader(path);
   if (root.has("general")) reader.read_general(root.at("general"));
   const JsonValue datasets = root.at("datasets");
   for (const JsonValue& dataset : datasets.array()) reader.read_dataset(dataset);
-  root.finish();
   return reader.finish(datasets);
 }
 

@@ -21,6 +21,7 @@ MediaKind kind_from(const JsonValue& value) {
 }
 
 RuleBucket bucket_from(const JsonValue& value, const ModelGeometry& model) {
+  expect_keys(value, {"name", "kind", "size", "frames", "orientation"});
   JsonObject table(value);
   RuleBucket bucket;
   const JsonValue name = table.at("name");
@@ -46,13 +47,13 @@ RuleBucket bucket_from(const JsonValue& value, const ModelGeometry& model) {
     }
     bucket.any_orientation = orientation.string() == "any";
   }
-  table.finish();
   const std::string unfit = why_unfit(model, bucket.frames, bucket.height, bucket.width);
   if (!unfit.empty()) value.refuse("its size does not fit " + model.name + ": " + unfit);
   return bucket;
 }
 
 void read_sampling(const JsonValue& value, BucketRules& rules) {
+  expect_keys(value, {"fps", "video_share", "max_tokens", "on_unfit"});
   JsonObject table(value);
   if (table.has("fps")) {
     const JsonValue fps = table.at("fps");
@@ -71,15 +72,14 @@ void read_sampling(const JsonValue& value, BucketRules& rules) {
       on_unfit.refuse("it must be \"skip\" or \"error\"");
     rules.on_unfit = on_unfit.string() == "error" ? OnUnfit::error : OnUnfit::skip;
   }
-  table.finish();
 }
 
 ModelGeometry model_of(const JsonValue& value) {
+  expect_keys(value, {"preset"});
   JsonObject table(value);
   const JsonValue preset = table.at("preset");
   const std::string& name = preset.string();
   const std::vector<std::string> known = model_preset_names();
-  table.finish();
   for (const std::string& candidate : known) {
     if (candidate == name) return model_preset(name);
   }
@@ -100,6 +100,7 @@ BucketRules read_rules(const std::string& path) {
                     " and looks like a diffusion-pipe dataset file, which is not read; write its sizes as [[bucket]] "
                     "tables of a rules.toml");
   }
+  expect_keys(document.root(), {"model", "bucket", "sampling"});
   BucketRules rules;
   rules.path = path;
   rules.model = model_of(root.at("model"));
@@ -113,7 +114,6 @@ BucketRules read_rules(const std::string& path) {
   }
   if (rules.buckets.empty()) buckets.refuse("at least one [[bucket]] is needed");
   if (root.has("sampling")) read_sampling(root.at("sampling"), rules);
-  root.finish();
   return rules;
 }
 

@@ -43,17 +43,17 @@ struct Number {
   std::optional<double> value;
   std::string_view field;  // empty: the file has no such field
   Cell cell;
-
-  bool is_zero() const { return !value && std::holds_alternative<double>(cell); }
+  bool is_zero = false;  // which says unknown, in another way
 
   /// E.g. "num_frames is 0", "fps is empty", "num_frames is missing", "no column for height".
   std::string why_none(std::string_view meaning) const {
     if (field.empty()) return std::string("no column for ").append(meaning);
     const std::string name(field);
     if (std::holds_alternative<std::monostate>(cell)) return name + " is missing";
+    if (is_zero) return name + " is 0";
     const auto* text = std::get_if<std::string_view>(&cell);
     if (text != nullptr) return name + " is " + (trimmed(*text).empty() ? "empty" : shown(cell));
-    return name + " is " + (is_zero() ? "0" : "NaN");
+    return name + " is NaN";
   }
 };
 
@@ -80,10 +80,9 @@ std::optional<double> checked(Meaning meaning, const std::string& field, const C
   return value;
 }
 
-/// Reads a number of a record. Sets `from` to what stood there.
+/// Reads a number of a record, and notes what stood there.
 void read_number(Meaning meaning, const std::string& field, const Cell& cell, Number& into) {
-  into.field = field;
-  into.cell = cell;
+  into = Number{std::nullopt, field, cell, false};
   double value = 0;
   if (const auto* text = std::get_if<std::string_view>(&cell)) {
     const std::string_view bare = trimmed(*text);
@@ -107,7 +106,7 @@ void read_number(Meaning meaning, const std::string& field, const Cell& cell, Nu
     refuse(field, cell, "it must be a number");
   }
   into.value = checked(meaning, field, cell, value);
-  if (!into.value) into.cell = 0.0;
+  into.is_zero = !into.value;
 }
 
 std::optional<int> count_of(const Number& number) {
@@ -211,8 +210,9 @@ SampleReader::SampleReader(const Convention& convention, const std::vector<std::
                            const ManifestOptions& options, Manifest& manifest)
     : convention_(convention), options_(options), manifest_(manifest) {
   for (const ConventionField& field : convention.fields) {
-    if (std::find(field_names.begin(), field_names.end(), field.name) == field_names.end()) continue;
-    wanted_.emplace_back(field.name);
+    const std::string* name = field_named(field.name, field_names);
+    if (name == nullptr) continue;
+    wanted_.push_back(*name);
     meanings_.push_back(field.meaning);
   }
 }
@@ -225,7 +225,8 @@ void SampleReader::record(std::int64_t row, std::span<const Cell> cells) {
   Sample sample;
   sample.row = row;
   if (std::all_of(cells.begin(), cells.end(), [](const Cell& cell) { return says_nothing(cell); })) {
-    return broken(row, "the row is empty");
+    const bool absent = std::all_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.index() == 0; });
+    return broken(row, absent ? "none of " + joined(wanted_) + " is there" : "the row is empty");
   }
   Reading reading;
   try {
@@ -259,14 +260,14 @@ void SampleReader::record(std::int64_t row, std::span<const Cell> cells) {
     sample.height = count_of(reading.height);
     sample.width = count_of(reading.width);
     // A size of 0 is how Open-Sora's tools write a file that can't be read: nothing to assume there.
-    if (!sample.height && !sample.width && !reading.height.is_zero() && !reading.width.is_zero()) {
+    if (!sample.height && !sample.width && !reading.height.is_zero && !reading.width.is_zero) {
       sample.height = options_.assumed_height;
       sample.width = options_.assumed_width;
     }
     sample.fps = reading.fps.value;
     sample.seconds = reading.seconds.value;
     std::optional<double> rate = sample.fps;
-    if (!rate && !reading.fps.is_zero()) rate = options_.assumed_fps;
+    if (!rate && !reading.fps.is_zero) rate = options_.assumed_fps;
     if (sample.kind == MediaKind::image) {
       sample.frames = 1;
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog/toml_document.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <toml++/toml.h>
@@ -19,6 +20,17 @@ JsonDocument toml_document(const std::string& path) {
                     ": " + std::string(error.description()));
   }
   return JsonDocument::from_text(std::move(json).str(), path);
+}
+
+void expect_keys(const JsonValue& table, const std::vector<std::string>& known) {
+  JsonObject object(table);
+  for (const auto& item : table.raw().items()) {
+    if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+    const std::string near = nearest(item.key(), known);
+    object.at(item.key())
+        .refuse("no such key is known here; " +
+                (near.empty() ? "known: " + joined(known) : "did you mean " + in_quotes(near) + "?"));
+  }
 }
 
 }  // namespace zellige
