@@ -11,7 +11,7 @@ namespace {
 constexpr double kWidth = 400, kHeight = 250;
 constexpr double kLeft = 50, kRight = 8, kTop = 26, kBottom = 34;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
-constexpr double kThinnestBar = 2.5;
+constexpr double kThinnestBar = 2.5, kWidestBar = 64;
 constexpr double kLowestPart = 3;          // lower ones merge with their like
 constexpr std::size_t kMostLabelled = 10;  // bars that carry their value
 constexpr std::size_t kMostNamed = 4;      // sequences named in the title of a merged part
@@ -173,7 +173,7 @@ class Drawing {
         bottom);
     if (!chart_.line) return;
     std::string label = chart_.line->label;
-    if (chart_.line->value > chart_.most) label += " (above the axis)";
+    if (chart_.line->value > chart_.most) label += ", above the axis";
     page_.element("text", {{"class", "limit-name"}, {"x", place(kWidth - kRight)}, {"y", "13"}, {"text-anchor", "end"}},
                   label);
   }
@@ -203,7 +203,7 @@ void draw(Markup& page, const BarChart& chart, const Placement& placement, const
   drawing.axis();
   const std::vector<std::size_t> ranks = drawn_ranks(totals);
   const double pitch = kPlotWidth / static_cast<double>(std::max<std::size_t>(ranks.size(), 1));
-  const double width = pitch * (pitch > 8 ? 0.78 : pitch > 4 ? 0.9 : 1);
+  const double width = std::min(kWidestBar, pitch * (pitch > 8 ? 0.78 : pitch > 4 ? 0.9 : 1));
   const std::size_t label_every = static_cast<std::size_t>(std::ceil(22 / pitch));
   const double largest = totals.empty() ? 0 : *std::max_element(totals.begin(), totals.end());
   const auto middle = [&](std::size_t i) { return kLeft + pitch * (static_cast<double>(i) + 0.5); };

@@ -49,7 +49,7 @@ std::string grouped(std::int64_t value) {
   return text;
 }
 
-std::string percent(double ratio) { return decimal(100 * ratio, 2) + "%"; }
+std::string percent(double ratio) { return decimal(100 * ratio, std::abs(ratio) < 10 ? 2 : 0) + "%"; }
 
 std::string readable(Microseconds time) {
   const Unit unit = time_unit(static_cast<double>(time.value));

@@ -76,7 +76,7 @@ std::string facts(const std::vector<ScoredPlan>& plans, const Profile& profile) 
 std::vector<BarChart> charts(const std::vector<ScoredPlan>& plans, const Profile& profile) {
   BarChart tokens{.title = "Tokens", .measure = Measure::tokens};
   BarChart time{.title = "Load", .measure = Measure::time};
-  BarChart memory{.title = "Memory over the base", .measure = Measure::memory};
+  BarChart memory{.title = "Memory", .measure = Measure::memory};
   memory.line = {static_cast<double>(profile.memory_cap().value), "cap " + readable(profile.memory_cap())};
   std::vector<BarChart> result = {tokens, time, memory};
   for (BarChart& chart : result) {
@@ -162,8 +162,12 @@ std::string html_page(const Page& content, const Profile& profile) {
     for (const Series& series : content.series) draw(page, series);
     page.close();
   }
-  page.element("footer", {},
-               "zellige " + std::string(version()) + ". Modelled: loads and memory are the profile's prices added up.");
+  page.element(
+      "footer", {},
+      "zellige " + std::string(version()) +
+          ". Modelled: loads and memory are the profile's prices added up; memory and its cap are what comes on top of "
+          "weights, optimizer states and context (" +
+          readable(profile.memory_base) + "), peak memory includes them.");
   page.close();
   page.close();
   page.close();

@@ -26,6 +26,7 @@ p { margin: 4px 0; }
 .legend li { display: flex; align-items: center; gap: 6px; }
 .legend svg { width: 18px; height: 14px; display: block; }
 .scroll { overflow-x: auto; }
+.scroll + .scroll { margin-top: 14px; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 5px 9px; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; }
 thead th { color: var(--muted); font-weight: 500; border-bottom: 1px solid var(--muted); }
