@@ -16,7 +16,7 @@ namespace zellige {
 namespace {
 
 constexpr std::size_t kLongestQuote = 80;
-constexpr int kDeepestNesting = 64;  // our files nest 5 deep; hostile ones must not exhaust the stack
+constexpr std::size_t kDeepestNesting = 64;  // our files nest 5 deep; hostile ones must not exhaust the stack
 
 std::string shown(const nlohmann::json& value) {
   std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -159,25 +159,62 @@ void JsonObject::expect_format(std::string_view format, int version) {
 
 JsonDocument JsonDocument::from_file(const std::string& path) { return from_text(read_text_file(path), path); }
 
+namespace {
+
+/// Goes through a text without building it, and refuses a key that comes twice in one object and deep nesting. (The
+/// library's own callback parser looks through an array's elements whenever one ends: quadratic in a batch's length.)
+class StrictnessCheck final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit StrictnessCheck(const std::string& source) : source_(source) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second) {
+      throw Error(Code::input, "json", source_ + ": field " + in_quotes(key) + " comes twice in one object");
+    }
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;  // the parser proper says it better
+  }
+
+ private:
+  bool open() {
+    if (keys_.size() >= kDeepestNesting) {
+      throw Error(Code::input, "json", source_ + ": nested deeper than " + std::to_string(kDeepestNesting));
+    }
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  const std::string& source_;
+  std::vector<std::set<std::string>> keys_;  // of all that is open
+};
+
+}  // namespace
+
 JsonDocument JsonDocument::from_text(std::string text, std::string source_name) {
   using Json = nlohmann::json;
   JsonDocument document;
   document.source_ = std::move(source_name);
-  std::vector<std::set<std::string>> keys;  // of the objects that are open, to notice a key that comes twice
-  const auto notice = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kDeepestNesting) {
-      throw Error(Code::input, "json", document.source_ + ": nested deeper than " + std::to_string(kDeepestNesting));
-    }
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw Error(Code::input, "json",
-                  document.source_ + ": field " + in_quotes(parsed.get<std::string>()) + " comes twice in one object");
-    }
-    return true;
-  };
+  StrictnessCheck check(document.source_);
   try {
-    document.value_ = Json::parse(text, notice);
+    Json::sax_parse(text, &check);
+    document.value_ = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw Error(Code::input, "json",
                 document.source_ + ": not JSON at " + line_and_column(text, error.byte) + ": " + error.what());
