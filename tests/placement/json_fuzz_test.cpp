@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of all four formats on broken and random text: they succeed or throw Error, and what they accept can be
 // judged, scored and lowered.
-
 #include <cstdint>
 #include <functional>
 #include <string>

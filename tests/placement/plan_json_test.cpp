@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
