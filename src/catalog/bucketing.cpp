@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -83,6 +85,12 @@ BucketIndex bucket_for(const Catalog& catalog, const Sample& sample, int frames)
   return best;
 }
 
+/// As short as it says it: "16", "29.97".
+std::string shortest(double value) {
+  std::array<char, 32> buffer{};
+  return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
+}
+
 std::string size_text(const Sample& sample) {
   return std::to_string(*sample.height) + "x" + std::to_string(*sample.width);
 }
@@ -90,20 +98,20 @@ std::string size_text(const Sample& sample) {
 /// Why a usable sample fits nowhere.
 std::string why_nowhere(const Catalog& catalog, const BucketRules& rules, const Sample& sample, int frames) {
   const std::string kind(name(sample.kind));
-  int shortest = std::numeric_limits<int>::max();
+  int fewest = std::numeric_limits<int>::max();
   bool any = false;
   for (const Bucket& bucket : catalog.buckets) {
     if (bucket.kind != sample.kind) continue;
     any = true;
-    shortest = std::min(shortest, bucket.frames);
+    fewest = std::min(fewest, bucket.frames);
   }
   if (!any) return "the rules have no " + kind + " bucket";
-  if (frames < shortest) {
+  if (frames < fewest) {
     std::string reason = std::to_string(*sample.frames) + " frames";
     if (frames != *sample.frames) {
-      reason += " (" + std::to_string(frames) + " at " + std::to_string(*rules.fps) + " fps)";
+      reason += " (" + std::to_string(frames) + " at " + shortest(*rules.fps) + " fps)";
     }
-    return reason + " are fewer than those of every " + kind + " bucket: " + std::to_string(shortest) + " or more";
+    return reason + " are fewer than those of every " + kind + " bucket: " + std::to_string(fewest) + " or more";
   }
   return "size " + size_text(sample) + " is below that of every " + kind + " bucket" +
          (sample.kind == MediaKind::video ? " of at most " + std::to_string(frames) + " frames" : "");

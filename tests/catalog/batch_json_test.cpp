@@ -33,7 +33,9 @@ TEST(BatchJson, WorkedCaseReadsAndComesBackByteForByte) {
 
 TEST(BatchJson, SourceIsKept) {
   Batch batch = read_batch(data_file("batch.json"));
-  batch.sequences[1].source = "clips/Ünïcode \"quoted\", 7.mp4";
+  batch.sequences[1].source =
+      "clips/\xC3\x9Cn\xC3\xAF"
+      "code \"quoted\", 7.mp4";
   const Scratch scratch;
   write_batch(batch, scratch.path("b.json"));
   const Batch again = read_batch(scratch.path("b.json"));

@@ -90,7 +90,8 @@ TEST(Bucketing, VideosAreResampledWhereBothRatesAreKnown) {
   EXPECT_EQ(place(rules, sample_of(MediaKind::video, 152, 480, 832, 30)), "480p5s");  // 81.07
   EXPECT_EQ(place(rules, sample_of(MediaKind::video, 151, 480, 832, 30)), "480p1s");  // 80.5
   EXPECT_EQ(place(rules, sample_of(MediaKind::video, 243, 480, 832, 48)), "480p5s");  // exactly 81
-  EXPECT_THAT(place(rules, sample_of(MediaKind::video, 31, 480, 832, 30)), HasSubstr("31 frames (16 at 16"));
+  EXPECT_THAT(place(rules, sample_of(MediaKind::video, 31, 480, 832, 30)),
+              HasSubstr("31 frames (16 at 16 fps) are fewer"));
 }
 
 TEST(Bucketing, MaxTokensLeavesBucketsOutAndSaysSo) {

@@ -11,8 +11,8 @@ TEST(NumberText, Decimals) {
   EXPECT_EQ(decimal("330.0"), 330.0);
   EXPECT_EQ(decimal("-1.5"), -1.5);
   EXPECT_EQ(decimal("1e3"), 1000.0);
-  for (const char* wrong :
-       {"", " 1", "1 ", "1,5", "1.5.2", "inf", "-inf", "nan", "0x10", "+5", "12a", "1e999", "１２"}) {
+  for (const char* wrong : {"", " 1", "1 ", "1,5", "1.5.2", "inf", "-inf", "nan", "0x10", "+5", "12a", "1e999",
+                            "\xEF\xBC\x91\xEF\xBC\x92"}) {
     EXPECT_EQ(decimal(wrong), std::nullopt) << wrong;
   }
 }
@@ -57,7 +57,10 @@ TEST(NumberText, SaysNothing) {
 }
 
 TEST(NumberText, Utf8) {
-  for (const char* good : {"", "plain", "Ünïcode", "文本", "😀", "\xF4\x8F\xBF\xBF"}) {
+  for (const char* good : {"", "plain",
+                           "\xC3\x9Cn\xC3\xAF"
+                           "code",
+                           "\xE6\x96\x87\xE6\x9C\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(first_bad_utf8(good), std::nullopt) << good;
   }
   EXPECT_EQ(first_bad_utf8("ab\xFF"), 2u);
