@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige check: the independent checker.
-#include <algorithm>
 #include <memory>
 
 #include <fmt/core.h>
@@ -22,13 +21,10 @@ struct Arguments {
 
 Code run(const Arguments& arguments) {
   const Batch batch = read_batch(arguments.batch);
-  const Profile profile = load_profile(arguments.profile, batch.catalog);
+  const Profile profile = load_profile(arguments.profile, batch);
   const Plan plan = read_plan(arguments.plan, batch);
   const auto findings = check(plan, batch, profile);
-  const bool only_memory = std::all_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.what == Violation::over_memory_cap;
-  });
-  const Code code = findings.empty() ? Code::ok : only_memory ? Code::infeasible : Code::input;
+  const Code code = findings.empty() ? Code::ok : is_only_over_memory_cap(findings) ? Code::infeasible : Code::input;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"code", static_cast<int>(code)}, {"findings", nlohmann::ordered_json::array()}};
     for (const auto& finding : findings) {

@@ -24,7 +24,7 @@ struct Arguments {
 
 Code run(const Arguments& arguments) {
   const Batch batch = read_batch(arguments.planning.batch);
-  const Profile profile = load_profile(arguments.planning.profile, batch.catalog);
+  const Profile profile = load_profile(arguments.planning.profile, batch);
   std::vector<Plan> plans;
   {
     const Interrupt interrupt;

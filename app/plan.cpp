@@ -38,7 +38,7 @@ void print_ranks(const Plan& plan, const Score& score, const Profile& profile) {
 
 Code run(const Arguments& arguments) {
   const Batch batch = read_batch(arguments.planning.batch);
-  const Profile profile = load_profile(arguments.planning.profile, batch.catalog);
+  const Profile profile = load_profile(arguments.planning.profile, batch);
   const auto planner = make_planner(arguments.method);
   Plan plan;
   {

@@ -50,10 +50,10 @@ PlanOptions PlanningArguments::resolved() const {
   return result;
 }
 
-Profile load_profile(const std::string& name_or_file, const Catalog& catalog) {
+Profile load_profile(const std::string& name_or_file, const Batch& batch) {
   const auto built_in = built_in_profile_names();
   if (std::find(built_in.begin(), built_in.end(), name_or_file) != built_in.end()) {
-    return built_in_profile(name_or_file, catalog);
+    return built_in_profile(name_or_file, batch.catalog, true, batch.ranks);
   }
   std::error_code status;
   if (!std::filesystem::exists(name_or_file, status)) {

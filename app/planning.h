@@ -29,9 +29,9 @@ struct PlanningArguments {
   PlanOptions resolved() const;
 };
 
-/// A built-in profile by name, priced for the batch's catalog, or a file.
+/// A built-in profile by name, priced for the batch's catalog and ranks, or a file.
 /// Errors: Code::input when it is neither, listing the built-in ones.
-Profile load_profile(const std::string& name_or_file, const Catalog& catalog);
+Profile load_profile(const std::string& name_or_file, const Batch& batch);
 
 /// Exit code of a plan: 0 with a placement, 3 infeasible or none found, 4 timeout.
 Code code_of(const Plan& plan);
