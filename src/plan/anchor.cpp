@@ -12,9 +12,9 @@
 namespace zellige {
 namespace {
 
-/// Pieces that the greedy search may place before CP-SAT starts, and when it is all there is.
-constexpr std::int64_t kStartEffort = 1'000'000;
-constexpr std::int64_t kFallbackEffort = 6'000'000;
+/// Steps that the greedy search may take before CP-SAT starts, and when it is all there is.
+constexpr std::int64_t kStartEffort = 1'500'000;
+constexpr std::int64_t kFallbackEffort = 4'000'000;
 
 /// Share of the wall time that the first round may take.
 constexpr double kFirstShare = 0.75;

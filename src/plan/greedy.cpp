@@ -91,7 +91,7 @@ class Descent {
       : problem_(problem), deadline_(deadline), effort_(effort), scheduler_(problem) {}
 
   ScheduleValue score(const Counts& counts) { return scheduler_.run(counts); }
-  bool is_spent() const { return scheduler_.pieces() >= effort_ || deadline_.is_over(); }
+  bool is_spent() const { return scheduler_.steps() >= effort_ || deadline_.is_over(); }
   const CountSolution& solution() const { return scheduler_.solution(); }
 
   /// Takes the best move as long as one helps. With too little effort left for many rounds the first that helps.
@@ -99,11 +99,11 @@ class Descent {
     while (!is_spent()) {
       std::int64_t moves = 0;
       for_each_move(problem_, counts, [&](const Move&) { return ++moves > 0; });
-      const std::int64_t before = scheduler_.pieces();
+      const std::int64_t before = scheduler_.steps();
       scheduler_.run(counts);
-      const std::int64_t pieces = scheduler_.pieces() - before;
+      const std::int64_t steps = scheduler_.steps() - before;
       constexpr std::int64_t kRounds = 4;
-      const bool hasty = moves * pieces * kRounds > effort_ - scheduler_.pieces();
+      const bool hasty = moves * steps * kRounds > effort_ - scheduler_.steps();
 
       ScheduleValue best = value;
       Move best_move;

@@ -11,10 +11,12 @@ namespace zellige {
 
 // The labelled fallback (solver "greedy"), and the start that CP-SAT is given: moldable list scheduling. A vector of
 // counts says how many members of a group take which option; list scheduling scores it; steepest descent moves members
-// between options. Deterministic: effort is counted in pieces placed, not in time; the deadline only cuts it short.
+// between options. Deterministic: effort is counted in steps of the list scheduler, not in time; the deadline only cuts
+// it short.
 
 /// Looks for a placement with a small largest load within the memory cap. None when no start came to fit.
-/// @param effort  pieces that may be placed in all
+/// @param problem  every group with an option (why_never_fits)
+/// @param effort  steps that list scheduling may take in all
 std::optional<CountSolution> greedy_balance(const Problem& problem, std::int64_t effort, const Deadline& deadline);
 
 /// Looks for fewer split sequences at loads <= `limit_us`, starting from a solution that keeps the limit.

@@ -14,8 +14,14 @@ struct Candidate {
   Wide key;
   Rank rank;
 };
-/// For the heap functions, which keep the largest on top: the least loaded rank, ties to the lowest.
-bool is_worse(const Candidate& a, const Candidate& b) { return a.key != b.key ? a.key > b.key : a.rank > b.rank; }
+/// For the heap functions, which keep the largest on top: the least loaded rank, ties to the lowest. An object, so that
+/// the comparison is compiled into them.
+struct IsWorse {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return a.key != b.key ? a.key > b.key : a.rank > b.rank;
+  }
+};
+constexpr IsWorse is_worse;
 
 }  // namespace
 
@@ -74,7 +80,7 @@ ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
     }
     std::make_heap(heap.begin(), heap.end(), is_worse);
     std::int64_t left = option.degree * z;
-    pieces_ += left;
+    steps_ += left + problem_.ranks;
     for (; left > 0 && !heap.empty(); --left) {
       std::pop_heap(heap.begin(), heap.end(), is_worse);
       const Rank r = heap.back().rank;

@@ -33,8 +33,8 @@ class ListScheduler {
   ScheduleValue run(const Counts& counts);
   const CountSolution& solution() const { return solution_; }
 
-  /// Pieces placed so far, over all runs: the unit in which callers limit their effort.
-  std::int64_t pieces() const { return pieces_; }
+  /// Ranks looked at and pieces placed so far, over all runs: the unit in which callers limit their effort.
+  std::int64_t steps() const { return steps_; }
 
  private:
   enum class Rule { load, tighter_resource };
@@ -50,7 +50,7 @@ class ListScheduler {
   std::vector<Type> by_tighter_;  // largest share of either resource first
   CountSolution solution_;
   std::vector<std::int64_t> load_, memory_;
-  std::int64_t pieces_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace zellige
