@@ -20,14 +20,18 @@ std::string gibibytes(Bytes size) {
 std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100 * ratio); }
 
 std::string grouped(std::int64_t number) {
-  std::string text = std::to_string(number);
+  const std::string digits = std::to_string(number);
   const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first + 3; at -= 3) text.insert(at - 3, ",");
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > first && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 
 std::string plural(std::int64_t count, const std::string& noun) {
-  return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
 }
 
 }  // namespace zellige::app

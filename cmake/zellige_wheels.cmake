@@ -49,7 +49,7 @@ if(ZELLIGE_TORCH)
 
   add_library(zellige_torch INTERFACE)
   target_link_libraries(zellige_torch INTERFACE ${TORCH_LIBRARIES})
-  target_include_directories(zellige_torch SYSTEM INTERFACE $<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>)
+  target_include_directories(zellige_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
   foreach(folder IN LISTS torch_runtime_folders)
     target_link_options(zellige_torch INTERFACE "LINKER:-rpath,${folder}")
   endforeach()
