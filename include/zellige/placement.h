@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "zellige/anchor_proof.h"
 #include "zellige/batch.h"
 #include "zellige/catalog.h"
 #include "zellige/profile.h"
@@ -72,6 +73,7 @@ struct Certificate {
   std::optional<int> split_bound;              ///< proved lower bound  // K*_anc when equal
   std::optional<SolveStatus> split_status;     ///< sigma_2
   std::optional<Microseconds> makespan_bound;  ///< proved lower bound of the makespan over all placements of the batch
+  std::optional<AnchorProof> duals;            ///< proves anchor_bound and split_bound; the own solver's only
 
   bool operator==(const Certificate&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "placement/anchor_certificate.h"
 #include "placement/check_parts.h"
 #include "zellige/schedule.h"
 
@@ -49,6 +50,7 @@ class Checker {
     check_split_count();
     check_floor();
     check_certificate(plan_, recomputed_, findings_);
+    check_anchor_proof(plan_, batch_, profile_, profile_bucket_, findings_);
     return findings_.take();
   }
 

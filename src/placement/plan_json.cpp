@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placement/plan_json.h"
 
+#include "placement/anchor_proof_json.h"
+
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -57,6 +59,7 @@ OrderedJson to_json(const Certificate& certificate) {
   json["split_bound"] = to_json(certificate.split_bound);
   json["split_status"] = to_json(certificate.split_status);
   json["makespan_bound_us"] = to_json(certificate.makespan_bound);
+  if (certificate.duals) json["duals"] = to_json(*certificate.duals);
   return json;
 }
 
@@ -146,6 +149,9 @@ Certificate read_certificate(const JsonValue& value) {
   proved("split_bound", [&](const JsonValue& item) { certificate.split_bound = count(item, 0); });
   proved("split_status", [&](const JsonValue& item) { certificate.split_status = read_enum(item, kSolveStatuses); });
   proved("makespan_bound_us", [&](const JsonValue& item) { certificate.makespan_bound = Microseconds{amount(item)}; });
+  if (object.has("duals")) {
+    proved("duals", [&](const JsonValue& item) { certificate.duals = read_anchor_proof(item); });
+  }
   object.finish();
   return certificate;
 }

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/anchor_certificate.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/json.h"
+
+namespace zellige {
+namespace {
+
+using Node = AnchorProof::Node;
+
+constexpr std::int64_t kMostUnit = std::int64_t{1} << 24;
+constexpr Wide kMostValue = static_cast<Wide>(1) << 62;
+
+/// What the branches above a leaf say.
+struct Limits {
+  struct Holders {
+    int group, option, pieces;
+    std::int64_t least, most;
+  };
+  // [group][option] sequences that take the option or a later one
+  std::vector<std::vector<std::int64_t>> least, most;
+  std::vector<Holders> holders;
+};
+
+/// A leaf's values of pieces, and the search for a pattern worth more than a rank's mean.
+class PatternDoubt {
+ public:
+  PatternDoubt(const ProofInstance& instance, std::int64_t load_limit_us, std::int64_t& work)
+      : instance_(instance), load_limit_us_(load_limit_us), work_(work) {}
+
+  enum class Verdict { none, exists, out_of_work };
+  /// Whether a pattern within `limits` is worth more than `mean`.
+  Verdict above(const Limits& limits, const std::vector<std::vector<std::int64_t>>& piece_values,
+                const std::vector<AnchorProof::HolderValue>& steps, const std::vector<int>& step_options,
+                std::int64_t step_unit, std::int64_t mean);
+
+ private:
+  struct Level {
+    int group;
+    std::int64_t time_us, memory_bytes, value;
+    std::int64_t before_most;  // pieces of this group's options up to this one
+    std::int64_t after_most;   // pieces of this group's options from this one on
+    std::int64_t group_most;
+    bool starts_group;
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // pieces, value
+    Wide best_value;                                           // of one piece, steps spread over what they need
+  };
+  /// A weight of load and memory that bounds what room can still be worth: room x weights + the groups' surplus.
+  struct Weights {
+    Wide per_us = 0, per_byte = 0;  // in 2^-kShift
+    std::vector<Wide> surplus;      // [levels]: of the level's group, a piece
+    std::vector<Wide> later;        // [levels]: of all groups after the level's
+  };
+  static constexpr int kShift = 24;
+
+  void add_weights(double per_us, double per_byte);
+  double root_bound(double per_us, double per_byte) const;
+  bool may_exceed(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t left, Wide value) const;
+  bool grow(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t taken, std::int64_t left,
+            Wide value);
+
+  const ProofInstance& instance_;
+  std::int64_t load_limit_us_;
+  std::int64_t& work_;
+  std::vector<Level> levels_;
+  std::vector<Weights> weights_;
+  Wide mean_ = 0;
+};
+
+double PatternDoubt::root_bound(double per_us, double per_byte) const {
+  double bound =
+      per_us * static_cast<double>(load_limit_us_) + per_byte * static_cast<double>(instance_.memory_cap_bytes);
+  double surplus = 0;
+  for (std::size_t i = levels_.size(); i-- > 0;) {
+    const Level& level = levels_[i];
+    surplus = std::max(surplus, static_cast<double>(level.best_value) - per_us * static_cast<double>(level.time_us) -
+                                    per_byte * static_cast<double>(level.memory_bytes));
+    if (level.starts_group) {
+      bound += surplus * static_cast<double>(level.group_most);
+      surplus = 0;
+    }
+  }
+  return bound;
+}
+
+void PatternDoubt::add_weights(double per_us, double per_byte) {
+  Weights weights;
+  weights.per_us = static_cast<Wide>(per_us * (1 << kShift));
+  weights.per_byte = static_cast<Wide>(per_byte * (1 << kShift));
+  weights.surplus.resize(levels_.size());
+  weights.later.resize(levels_.size());
+  Wide later = 0, surplus = 0;
+  for (std::size_t i = levels_.size(); i-- > 0;) {
+    const Level& level = levels_[i];
+    weights.later[i] = later;
+    surplus = std::max(
+        surplus, (level.best_value << kShift) - weights.per_us * level.time_us - weights.per_byte * level.memory_bytes);
+    weights.surplus[i] = surplus;
+    if (level.starts_group) {
+      later += surplus * level.group_most;
+      surplus = 0;
+    }
+  }
+  weights_.push_back(std::move(weights));
+}
+
+bool PatternDoubt::may_exceed(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t left,
+                              Wide value) const {
+  for (const Weights& weights : weights_) {
+    const Wide bound =
+        weights.per_us * load + weights.per_byte * memory + weights.surplus[depth] * left + weights.later[depth];
+    if (((mean_ + 1 - value) << kShift) > bound) return false;
+  }
+  return true;
+}
+
+/// @param load,memory  room left   @param taken  pieces of the group so far   @param left  that may still come
+bool PatternDoubt::grow(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t taken,
+                        std::int64_t left, Wide value) {
+  if (depth == levels_.size()) return value > mean_;
+  if (--work_ < 0) return false;
+  const Level& level = levels_[depth];
+  if (level.starts_group) taken = 0, left = level.group_most;
+  left = std::min(left, level.after_most);
+  if (!may_exceed(depth, load, memory, left, value)) return false;
+  std::int64_t most = std::min(left, level.before_most - taken);
+  if (level.time_us > 0) most = std::min(most, load / level.time_us);
+  if (level.memory_bytes > 0) most = std::min(most, memory / level.memory_bytes);
+  for (std::int64_t pieces = most; pieces >= 0; --pieces) {
+    Wide earned = static_cast<Wide>(pieces) * level.value;
+    for (const auto& [least, bonus] : level.steps) earned += pieces >= least ? bonus : 0;
+    if (grow(depth + 1, load - pieces * level.time_us, memory - pieces * level.memory_bytes, taken + pieces,
+             left - pieces, value + earned)) {
+      return true;
+    }
+    if (work_ < 0) return false;
+  }
+  return false;
+}
+
+PatternDoubt::Verdict PatternDoubt::above(const Limits& limits,
+                                          const std::vector<std::vector<std::int64_t>>& piece_values,
+                                          const std::vector<AnchorProof::HolderValue>& steps,
+                                          const std::vector<int>& step_options, std::int64_t step_unit,
+                                          std::int64_t mean) {
+  mean_ = mean;
+  levels_.clear();
+  weights_.clear();
+  for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
+    const auto& group = instance_.groups[g];
+    bool starts = true;
+    for (std::size_t j = 0; j < group.options.size(); ++j) {
+      Level level{static_cast<int>(g),
+                  group.options[j].time_us,
+                  group.options[j].memory_bytes,
+                  piece_values[g][j],
+                  0,
+                  0,
+                  group.count,
+                  starts,
+                  {},
+                  piece_values[g][j]};
+      level.before_most = group.count - (j + 1 < group.options.size() ? limits.least[g][j + 1] : 0);
+      level.after_most = limits.most[g][j];
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        if (steps[s].option.bucket != static_cast<int>(g) || step_options[s] != static_cast<int>(j)) continue;
+        level.steps.emplace_back(steps[s].pieces, steps[s].value * step_unit);
+      }
+      for (const auto& step : level.steps) {
+        Wide sum = 0;
+        for (const auto& [least, bonus] : level.steps) sum += least <= step.first ? bonus : 0;
+        level.best_value = std::max(level.best_value, level.value + (sum + step.first - 1) / step.first);
+      }
+      if (level.time_us > load_limit_us_ || level.memory_bytes > instance_.memory_cap_bytes) continue;
+      if (level.best_value <= 0 || level.before_most <= 0 || level.after_most <= 0) continue;
+      levels_.push_back(std::move(level));
+      starts = false;
+    }
+  }
+  // Weights: the best by load alone, by memory alone, and by both; any weights bound, good ones save time.
+  const auto best_of = [&](auto&& weigh) {
+    double low = 0, high = 0;
+    for (const Level& level : levels_) {
+      const auto value = static_cast<double>(level.best_value);
+      high = std::max(high,
+                      value / std::max(1.0, static_cast<double>(level.time_us)) * static_cast<double>(load_limit_us_));
+      high = std::max(high, value / std::max(1.0, static_cast<double>(level.memory_bytes)) *
+                                static_cast<double>(instance_.memory_cap_bytes));
+    }
+    for (int round = 0; round < 40; ++round) {
+      const double left = low + (high - low) / 3, right = high - (high - low) / 3;
+      (weigh(left) <= weigh(right) ? high : low) = weigh(left) <= weigh(right) ? right : left;
+    }
+    return (low + high) / 2;
+  };
+  const double load = std::max(1.0, static_cast<double>(load_limit_us_));
+  const double cap = std::max(1.0, static_cast<double>(instance_.memory_cap_bytes));
+  for (const double share : {0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0}) {
+    const double size =
+        best_of([&](double total) { return root_bound(total * (1 - share) / load, total * share / cap); });
+    add_weights(size * (1 - share) / load, size * share / cap);
+  }
+  const bool exists = grow(0, load_limit_us_, instance_.memory_cap_bytes, 0, 0, 0);
+  if (work_ < 0) return Verdict::out_of_work;
+  return exists ? Verdict::exists : Verdict::none;
+}
+
+class TreeCheck {
+ public:
+  TreeCheck(const ProofInstance& instance, const std::vector<Node>& tree, std::int64_t load_limit_us,
+            std::optional<std::int64_t> splits_most, std::int64_t& work)
+      : instance_(instance), tree_(tree), load_limit_us_(load_limit_us), splits_most_(splits_most), work_(work) {
+    for (const auto& group : instance.groups) {
+      for (const auto& option : group.options) {
+        unit_ = std::lcm(unit_, static_cast<std::int64_t>(option.degree));
+        if (unit_ > kMostUnit) break;
+      }
+      if (unit_ > kMostUnit) break;
+    }
+    unit_ = std::min(unit_, kMostUnit);
+  }
+
+  std::string run() {
+    Limits limits;
+    for (const auto& group : instance_.groups) {
+      limits.least.emplace_back(group.options.size(), 0);
+      limits.most.emplace_back(group.options.size(), group.count);
+      if (!group.options.empty()) limits.least.back()[0] = group.count;
+    }
+    std::string why = visit(limits, 0);
+    if (why.empty() && next_ != tree_.size()) {
+      why = "it has " + std::to_string(tree_.size()) + " nodes, of which the first " + std::to_string(next_) +
+            " are a whole tree";
+    }
+    return why;
+  }
+
+ private:
+  std::string at(std::size_t node, const std::string& what) { return "node " + std::to_string(node) + ": " + what; }
+
+  /// Index of an option among the group's needed ones, or -1.
+  int find(const AnchorProof::OptionRef& ref) const {
+    if (ref.bucket < 0 || ref.bucket >= static_cast<int>(instance_.groups.size())) return -1;
+    const auto& options = instance_.groups[ref.bucket].options;
+    for (std::size_t j = 0; j < options.size(); ++j) {
+      if (options[j].config == ref.config) return static_cast<int>(j);
+    }
+    return -1;
+  }
+
+  std::string visit(const Limits& limits, int depth) {
+    if (next_ == tree_.size()) return "it ends before all branches are closed";
+    if (depth > kDeepest) return at(next_, "the tree is deeper than " + std::to_string(kDeepest));
+    const std::size_t index = next_++;
+    const Node& node = tree_[index];
+    if (node.kind == Node::Kind::leaf) return is_empty(limits) ? "" : leaf(index, limits);
+    const int option = find(node.option);
+    if (option < 0) return at(index, "it parts by an option that no sequence needs");
+    for (const bool more : {false, true}) {
+      Limits part = limits;
+      if (node.kind == Node::Kind::sequences) {
+        auto& least = part.least[node.option.bucket];
+        auto& most = part.most[node.option.bucket];
+        if (more) {
+          for (int j = 0; j <= option; ++j) least[j] = std::max(least[j], node.at_most + 1);
+        } else {
+          for (std::size_t j = option; j < most.size(); ++j) most[j] = std::min(most[j], node.at_most);
+        }
+      } else {
+        auto it = std::find_if(part.holders.begin(), part.holders.end(), [&](const Limits::Holders& known) {
+          return known.group == node.option.bucket && known.option == option && known.pieces == node.pieces;
+        });
+        if (it == part.holders.end()) {
+          it = part.holders.insert(part.holders.end(), {node.option.bucket, option, node.pieces, 0, instance_.ranks});
+        }
+        if (more) {
+          it->least = std::max(it->least, node.at_most + 1);
+        } else {
+          it->most = std::min(it->most, node.at_most);
+        }
+      }
+      if (std::string why = visit(part, depth + 1); !why.empty()) return why;
+    }
+    return "";
+  }
+
+  static bool is_empty(const Limits& limits) {
+    for (std::size_t g = 0; g < limits.least.size(); ++g) {
+      for (std::size_t j = 0; j < limits.least[g].size(); ++j) {
+        if (limits.least[g][j] > limits.most[g][j]) return true;
+      }
+    }
+    return std::any_of(limits.holders.begin(), limits.holders.end(),
+                       [](const Limits::Holders& holders) { return holders.least > holders.most; });
+  }
+
+  std::string leaf(std::size_t index, const Limits& limits) {
+    const Node& node = tree_[index];
+    if (node.sequence_values.size() != instance_.groups.size()) {
+      return at(index, "sequence_values has " + std::to_string(node.sequence_values.size()) + " values for " +
+                           std::to_string(instance_.groups.size()) + " buckets");
+    }
+    if (node.split_value < 0) return at(index, "split_value is negative");
+    if (node.split_value != 0 && !splits_most_) return at(index, "split_value counts only where splits are limited");
+    // What all sequences are worth at least.
+    Wide total = 0;
+    std::vector<std::vector<Wide>> values;
+    for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
+      const auto& group = instance_.groups[g];
+      total += static_cast<Wide>(node.sequence_values[g]) * group.count;
+      values.emplace_back(group.options.size(), node.sequence_values[g]);
+    }
+    for (const auto& [ref, value] : node.option_values) {
+      const int option = find(ref);
+      if (option < 0) return at(index, "it values an option that no sequence needs");
+      total += static_cast<Wide>(value) * (value > 0 ? limits.least : limits.most)[ref.bucket][option];
+      for (std::size_t j = option; j < values[ref.bucket].size(); ++j) values[ref.bucket][j] += value;
+    }
+    std::vector<int> step_options;
+    for (const auto& [ref, pieces, value] : node.holder_values) {
+      const int option = find(ref);
+      if (option < 0 || pieces < 1) return at(index, "it values holders of what no rank holds");
+      step_options.push_back(option);
+      const auto it = std::find_if(limits.holders.begin(), limits.holders.end(),
+                                   [&, p = pieces, r = ref](const Limits::Holders& known) {
+                                     return known.group == r.bucket && known.option == option && known.pieces == p;
+                                   });
+      const bool known = it != limits.holders.end();
+      total += static_cast<Wide>(value) * (value > 0 ? (known ? it->least : 0) : (known ? it->most : instance_.ranks));
+    }
+    if (splits_most_) total -= static_cast<Wide>(node.split_value) * *splits_most_;
+    total *= unit_;
+    // What a piece is worth.
+    std::vector<std::vector<std::int64_t>> piece_values;
+    Wide largest = 0;
+    for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
+      piece_values.emplace_back();
+      for (std::size_t j = 0; j < values[g].size(); ++j) {
+        const int degree = instance_.groups[g].options[j].degree;
+        const Wide worth = (values[g][j] - (degree > 1 ? node.split_value : 0)) * unit_;
+        const Wide piece = worth >= 0 ? (worth + degree - 1) / degree : -(-worth / degree);
+        largest += (piece < 0 ? -piece : piece) * instance_.groups[g].count;
+        if (largest > kMostValue) return at(index, "its values are too large to be verified");
+        piece_values.back().push_back(static_cast<std::int64_t>(piece));
+      }
+    }
+    for (const auto& step : node.holder_values) {
+      const Wide bonus = static_cast<Wide>(step.value) * unit_;
+      largest += bonus < 0 ? -bonus : bonus;
+    }
+    if (total > kMostValue || total < -kMostValue || largest > kMostValue) {
+      return at(index, "its values are too large to be verified");
+    }
+    if (total <= 0) return at(index, "its sequences are worth nothing, so nothing is refuted");
+    const auto mean = static_cast<std::int64_t>((total - 1) / instance_.ranks);
+    PatternDoubt doubt(instance_, load_limit_us_, work_);
+    switch (doubt.above(limits, piece_values, node.holder_values, step_options, unit_, mean)) {
+      case PatternDoubt::Verdict::none: return "";
+      case PatternDoubt::Verdict::exists:
+        return at(index, "a rank may hold pieces worth more than the mean of " + std::to_string(mean));
+      case PatternDoubt::Verdict::out_of_work: break;
+    }
+    return at(index, "verifying it takes too long");
+  }
+
+  static constexpr int kDeepest = 400;
+  const ProofInstance& instance_;
+  const std::vector<Node>& tree_;
+  std::int64_t load_limit_us_;
+  std::optional<std::int64_t> splits_most_;
+  std::int64_t& work_;
+  std::int64_t unit_ = 1;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstance::Option>& options,
+                                                  std::int64_t memory_cap_bytes) {
+  std::vector<ProofInstance::Option> needed;
+  for (const auto& option : options) {
+    if (option.memory_bytes > memory_cap_bytes) continue;
+    const auto covers = [](const ProofInstance::Option& a, const ProofInstance::Option& b) {
+      return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes;
+    };
+    // Kept options that come earlier win ties; later ones must be strictly better to push an earlier one out.
+    if (std::any_of(needed.begin(), needed.end(), [&](const auto& kept) { return covers(kept, option); })) continue;
+    std::erase_if(needed, [&](const auto& kept) { return covers(option, kept); });
+    needed.push_back(option);
+  }
+  std::stable_sort(needed.begin(), needed.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.degree, -a.time_us) < std::tuple(b.degree, -b.time_us);
+  });
+  return needed;
+}
+
+std::string why_not_proved(const ProofInstance& instance, const std::vector<AnchorProof::Node>& tree,
+                           std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work) {
+  if (load_limit_us < 0 || (splits_most && *splits_most < 0)) return "";  // nothing is below zero
+  if (std::any_of(instance.groups.begin(), instance.groups.end(), [](const auto& g) { return g.options.empty(); })) {
+    return "";  // a sequence that fits no rank
+  }
+  return TreeCheck(instance, tree, load_limit_us, splits_most, work).run();
+}
+
+void check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& profile,
+                        const std::vector<BucketIndex>& bucket_of, Findings& findings) {
+  if (!plan.certificate.duals) return;
+  const AnchorProof& proof = *plan.certificate.duals;
+  const Certificate& certificate = plan.certificate;
+  const auto refuse = [&](const std::string& what) {
+    findings.add(Violation::false_bound, "certificate.duals: " + what);
+  };
+  ProofInstance instance;
+  instance.ranks = batch.ranks;
+  instance.memory_cap_bytes = profile.memory_cap().value;
+  std::unordered_map<std::string_view, std::vector<Configuration>> menus;
+  std::vector<int> group_of(profile.catalog.buckets.size(), -1);
+  for (std::size_t g = 0; g < proof.buckets.size(); ++g) {
+    const auto& buckets = profile.catalog.buckets;
+    const auto it = std::find_if(buckets.begin(), buckets.end(),
+                                 [&](const Bucket& bucket) { return bucket.name == proof.buckets[g]; });
+    if (it == buckets.end()) return refuse("the profile has no bucket " + in_quotes(proof.buckets[g]));
+    const auto bucket = static_cast<BucketIndex>(it - buckets.begin());
+    if (group_of[bucket] >= 0) return refuse("bucket " + in_quotes(proof.buckets[g]) + " comes twice");
+    group_of[bucket] = static_cast<int>(g);
+    std::vector<ProofInstance::Option> options;
+    const auto& allowed =
+        menus.emplace(it->name, menu(profile.catalog.model, it->tokens, batch.ranks, proof.menu)).first->second;
+    for (const Configuration config : allowed) {
+      const Price* price = profile.find(bucket, config);
+      if (price != nullptr) options.push_back({config, config.degree(), price->time.value, price->memory.value});
+    }
+    instance.groups.push_back({0, needed_options(options, instance.memory_cap_bytes)});
+  }
+  for (const BucketIndex bucket : bucket_of) {
+    if (group_of[bucket] >= 0) ++instance.groups[group_of[bucket]].count;
+  }
+  std::int64_t work = 50'000'000;
+  if (certificate.anchor_bound && certificate.anchor_bound->value > 0) {
+    const std::string why = why_not_proved(instance, proof.load, certificate.anchor_bound->value - 1, {}, work);
+    if (!why.empty()) {
+      refuse("load does not prove anchor_bound_us " + std::to_string(certificate.anchor_bound->value) + ": " + why);
+    }
+  }
+  if (certificate.split_bound && *certificate.split_bound > 0) {
+    const std::string why = why_not_proved(instance, proof.split, proof.split_limit.value,
+                                           std::int64_t{*certificate.split_bound} - 1, work);
+    if (!why.empty()) {
+      refuse("split does not prove split_bound " + std::to_string(*certificate.split_bound) + " at loads up to " +
+             std::to_string(proof.split_limit.value) + ": " + why);
+    }
+    if (certificate.anchor_bound && proof.split_limit < *certificate.anchor_bound) {
+      refuse("split_limit_us is " + std::to_string(proof.split_limit.value) + ", below anchor_bound_us " +
+             std::to_string(certificate.anchor_bound->value));
+    }
+  }
+  // The bounds are bounds of this plan only when the plan takes its anchors' options from the menu.
+  for (const PlacedSequence& sequence : plan.placement.sequences) {
+    const auto menu_of = menus.find(sequence.bucket);
+    if (menu_of == menus.end()) continue;
+    const std::vector<Configuration>& allowed = menu_of->second;
+    if (std::find(allowed.begin(), allowed.end(), sequence.config) == allowed.end()) {
+      refuse("sequence " + in_quotes(sequence.id) + " takes " + text(sequence.config) +
+             ", which is not on the menu that the bounds are for");
+      break;
+    }
+  }
+}
+
+}  // namespace zellige
