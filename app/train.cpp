@@ -69,8 +69,8 @@ std::string page(const TrainConfig& config, const FirstStep& first, const std::v
                   config.plan.profile, records.empty() ? config.data.latents : records.front().data);
   result.plans = others;
   if (others.empty()) result.plans = {first.plan};
-  Series loss{"loss", "step", "loss", {}, {}};
-  Series time{"longest rank of a step, measured", "step", "s", {}, {}};
+  Series loss{"flow-matching loss of the batch", "step", "loss", {}, {}};
+  Series time{"longest rank, measured", "step", "seconds", {}, {}};
   for (const auto& record : records) {
     loss.x.push_back(record.step + 1);
     loss.y.push_back(record.loss);
