@@ -279,5 +279,24 @@ TEST(ManifestData, WebVid) {
   EXPECT_EQ(assumed.samples[0].fps, std::nullopt) << "assumed for counting, not known";
 }
 
+TEST(ManifestData, TheDemosOwn) {
+  const std::string folder = std::string(ZELLIGE_SOURCE_DIR) + "/examples/demo/";
+  const Manifest manifest = read_manifest(folder + "manifest.csv");
+  EXPECT_EQ(manifest.format, "opensora");
+  ASSERT_EQ(manifest.samples.size(), 175u);
+  const BucketedSamples samples = apply_rules(manifest, read_rules(folder + "rules.toml"));
+  std::map<std::string, std::int64_t> count;
+  for (std::size_t b = 0; b < samples.count.size(); ++b) {
+    count[samples.catalog.buckets[b].name] = samples.count[b];
+    EXPECT_LE(samples.catalog.buckets[b].tokens.value, 4096);
+  }
+  EXPECT_EQ(count["256p"], 66);
+  EXPECT_EQ(count["320p"] + count["320p-portrait"], 82);
+  EXPECT_EQ(count["256p1s"] + count["256p1s-portrait"], 12);
+  EXPECT_EQ(count["256p2s"] + count["256p2s-portrait"], 11);
+  EXPECT_EQ(samples.skipped.size(), 4u);
+  EXPECT_EQ(samples.catalog.model.heads, 12);
+}
+
 }  // namespace
 }  // namespace zellige
