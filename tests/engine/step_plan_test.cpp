@@ -69,6 +69,35 @@ TEST(StepPlan, SendsTheVolumesOfTheDesign) {
   }
 }
 
+/// What the engine counts is what scores and profiles predict, for any length, grouped heads included.
+TEST(StepPlan, SendsWhatScoresPredict) {
+  for (std::uint64_t seed = 300; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Placement placement = oracle::random_placement(seed, {.max_ranks = 12, .min_split = 1});
+    Elements ours;
+    for (Rank rank = 0; rank < placement.ranks; ++rank) {
+      const StepPlan plan = make_step_plan(lower(placement, rank));
+      for (const Elements& pass : {sent(plan.forward), sent(plan.backward)}) {
+        ours = {ours.all_gather + pass.all_gather, ours.ulysses + pass.ulysses, ours.ring + pass.ring};
+      }
+    }
+    ExchangeVolume predicted;
+    for (const PlacedSequence& placed : placement.sequences) {
+      if (placed.config.is_whole()) continue;
+      for (const ExchangeVolume& pass :
+           {forward_volume(placement.model, placed.tokens, placed.config),
+            backward_volume(placement.model, placed.tokens, placed.config, placement.exec.keep_kv)}) {
+        predicted.all_gather += pass.all_gather;
+        predicted.ulysses += pass.ulysses;
+        predicted.ring += pass.ring;
+      }
+    }
+    EXPECT_NEAR(static_cast<double>(ours.all_gather), predicted.all_gather, 1e-6);
+    EXPECT_NEAR(static_cast<double>(ours.ulysses), predicted.ulysses, 1e-6);
+    EXPECT_NEAR(static_cast<double>(ours.ring), predicted.ring, 1e-6);
+  }
+}
+
 TEST(StepPlan, FindsTheLargestBuffers) {
   // Two ranks, all-gather: each rank gives its two of four tokens, three heads of one element, as K and V.
   const Placement placement = oracle::make_placement(2, 3, 3, 1, {{4, {2, 1, 1}, {0, 1}}});

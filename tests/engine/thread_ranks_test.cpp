@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zellige/thread_ranks.h"
 
+#include <atomic>
 #include <thread>
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -43,6 +45,15 @@ TEST(ThreadRanks, EachRankHasItsOwnThreadAndHandle) {
   EXPECT_NE(threads[0], threads[1]);
   EXPECT_NE(threads[1], threads[2]);
   EXPECT_NE(threads[0], std::this_thread::get_id());
+}
+
+TEST(ThreadRanks, RanksComputeWithTheirOwnNumberOfThreads) {
+  at::set_num_threads(1);
+  std::vector<int> seen(2);
+  run_thread_ranks(2, [&](Rank rank, const Group&) { seen[static_cast<std::size_t>(rank)] = at::get_num_threads(); },
+                   {.timeout = std::chrono::seconds(60), .threads_per_rank = 2});
+  EXPECT_THAT(seen, testing::Each(2));
+  EXPECT_EQ(at::get_num_threads(), 1) << "the caller's number is left as it was";
 }
 
 TEST(ThreadRanks, AllToAllTakesUnevenSplitsAndZeroCounts) {
