@@ -111,7 +111,7 @@ struct TrainHooks {
   /// A step is done on all ranks.
   std::function<void(const StepRecord&)> stepped;
   std::string ortools;   ///< as PlanOptions::ortools
-  std::stop_token stop;  ///< ends the run after the step in progress
+  std::stop_token stop;  ///< ends the run before the next step; from `planned`, before the step just planned
 };
 
 /// Trains: for each step draws a batch, plans it, checks the plan, lowers it, and runs forward and backward on all

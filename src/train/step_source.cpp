@@ -29,7 +29,7 @@ BucketRules rules_for(const TrainConfig& config) {
 Profile load_profile(const TrainConfig& config, const Catalog& catalog) {
   const auto built_in = built_in_profile_names();
   if (std::ranges::find(built_in, config.plan.profile) != built_in.end()) {
-    return built_in_profile(config.plan.profile, catalog, config.run.checkpointing);
+    return built_in_profile(config.plan.profile, catalog, config.run.checkpointing, config.ranks.count);
   }
   return read_profile(config.plan.profile);
 }
@@ -93,7 +93,7 @@ std::shared_ptr<const PlannedStep> StepSource::make(int step) {
   if (hooks_.stop.stop_requested() && !planned->plan.has_placement()) return nullptr;
   require_plan(*planned, profile_, step);
   if (hooks_.planned) hooks_.planned(step, planned->batch, planned->plan, profile_);
-  return planned;
+  return hooks_.stop.stop_requested() ? nullptr : planned;
 }
 
 }  // namespace zellige

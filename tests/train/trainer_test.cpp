@@ -2,6 +2,7 @@
 // The step loop as a whole: manifest and rules in, records out.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -171,6 +172,17 @@ TEST_F(Training, StopsWhenAsked) {
   };
   config_.run.steps = 1000;
   EXPECT_LE(train(config_, hooks).size(), 3u);
+
+  std::stop_source at_once;
+  TrainHooks planning_only;
+  planning_only.stop = at_once.get_token();
+  int planned = 0;
+  planning_only.planned = [&](int, const Batch&, const Plan&, const Profile&) {
+    ++planned;
+    at_once.request_stop();
+  };
+  EXPECT_TRUE(train(config_, planning_only).empty());
+  EXPECT_EQ(planned, 1);
 }
 
 // What `train` is refused with.
@@ -212,6 +224,41 @@ TEST_F(Training, OtherBackendsAndModelsAreRefused) {
   TrainConfig joint = config_;
   joint.data.manifest = path("nothing.csv");
   EXPECT_EQ(refusal(joint).code(), Code::input);
+}
+
+// The demo must show what it is for: split videos whose rank sets overlap without being equal, and whole images on the
+// same ranks.
+TEST(Demo, FirstPlanSplitsVideosOverOverlappingRanksBesideWholeImages) {
+  if (!why_no_cp_sat().empty()) GTEST_SKIP() << why_no_cp_sat();
+  const TrainConfig config = read_train_config(ZELLIGE_SOURCE_DIR "/examples/demo/train.toml");
+  EXPECT_EQ(config.ranks.count, 4);
+  EXPECT_TRUE(config.flow.fixed_noise);
+  std::stop_source stop;
+  TrainHooks hooks;
+  hooks.stop = stop.get_token();
+  std::vector<PlacedSequence> placed;
+  hooks.planned = [&](int, const Batch&, const Plan& plan, const Profile&) {
+    placed = plan.placement.sequences;
+    stop.request_stop();
+  };
+  train(config, hooks);
+  std::vector<std::set<Rank>> split;
+  for (const PlacedSequence& sequence : placed) {
+    EXPECT_LE(sequence.tokens.value, 4096);
+    if (sequence.config.is_whole()) continue;
+    EXPECT_EQ(sequence.kind, MediaKind::video);
+    split.emplace_back(sequence.ranks.begin(), sequence.ranks.end());
+  }
+  const auto share = [](const std::set<Rank>& a, const std::set<Rank>& b) {
+    return std::ranges::any_of(a, [&](Rank rank) { return b.contains(rank); });
+  };
+  int overlapping = 0, beside = 0;
+  for (const auto& a : split) {
+    for (const auto& b : split) overlapping += a != b && share(a, b);
+    for (const PlacedSequence& sequence : placed) beside += sequence.config.is_whole() && share(a, {sequence.ranks[0]});
+  }
+  EXPECT_GT(overlapping, 0);
+  EXPECT_GT(beside, 0);
 }
 
 TEST(StepRecordJson, IsOneLineWithUnitsInItsNames) {
