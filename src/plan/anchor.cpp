@@ -13,8 +13,8 @@ namespace zellige {
 namespace {
 
 /// Steps that the greedy search may take before CP-SAT starts, and when it is all there is.
-constexpr std::int64_t kStartEffort = 1'500'000;
-constexpr std::int64_t kFallbackEffort = 4'000'000;
+constexpr std::int64_t kStartEffort = 1'000'000;
+constexpr std::int64_t kFallbackEffort = 2'000'000;
 
 /// Share of the wall time that the first round may take.
 constexpr double kFirstShare = 0.75;

@@ -29,6 +29,14 @@ namespace {
 
 constexpr const char* kLibraryName = "libortools.so.9";
 
+// Deep binding keeps OR-Tools' protobuf apart from torch's. The sanitizers' runtimes refuse it; builds with them have
+// no torch.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
+#else
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
 /// The first site-packages folder under ./.venv that holds the library, or empty.
 std::string library_beside_us() {
   namespace fs = std::filesystem;
@@ -50,7 +58,7 @@ bool take(void* library, const char* symbol, Function& function) {
 }
 
 std::unique_ptr<const Solver::Functions> open_library(const std::string& path, std::string& why_not) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  void* library = dlopen(path.c_str(), kOpenFlags);
   if (library == nullptr) {
     why_not = dlerror();
     return nullptr;

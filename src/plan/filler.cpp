@@ -12,6 +12,19 @@
 namespace zellige {
 namespace {
 
+struct Candidate {
+  Wide score;
+  std::size_t rank;
+};
+
+/// For the heap functions, which keep the largest on top: the best score, ties to the lowest rank.
+struct IsWorse {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return a.score != b.score ? a.score < b.score : a.rank > b.rank;
+  }
+};
+constexpr IsWorse is_worse;
+
 }  // namespace
 
 FillerResult pack_fillers(const std::vector<Filler>& fillers, FillerLedger& ledger) {
@@ -45,29 +58,41 @@ FillerResult pack_fillers(const std::vector<Filler>& fillers, FillerLedger& ledg
   constexpr Rank kNone = -1;
   FillerResult result;
   result.rank.assign(fillers.size(), kNone);
-  for (const std::size_t f : order) {
-    const Filler& filler = fillers[f];
-    const Wide time_share = per_time * filler.time_us;
-    const Wide memory_share = per_byte * filler.memory_bytes;
-    std::size_t best = ranks;
-    Wide best_score = 0;
+  std::vector<Candidate> heap;
+  for (std::size_t first = 0; first < order.size();) {
+    // Fillers of one price and need, usually a bucket: after each of them only its rank's score changes, so a heap of
+    // scores serves them all.
+    const Filler& kind = fillers[order[first]];
+    const Wide time_share = per_time * kind.time_us;
+    const Wide memory_share = per_byte * kind.memory_bytes;
+    const auto has_room = [&](std::size_t r) { return memory[r] >= memory_share; };  // h^M_r >= M_s: in R_s
+    const auto score = [&](std::size_t r) { return std::min(compute[r] - time_share, memory[r] - memory_share); };
+    heap.clear();
     for (std::size_t r = 0; r < ranks; ++r) {
-      if (memory[r] < memory_share) continue;  // h^M_r < M_s: not in R_s
-      const Wide score = std::min(compute[r] - time_share, memory[r] - memory_share);
-      if (best == ranks || score > best_score) {
-        best = r;
-        best_score = score;
+      if (has_room(r)) heap.push_back({score(r), r});
+    }
+    std::make_heap(heap.begin(), heap.end(), is_worse);
+    for (; first < order.size(); ++first) {
+      const Filler& filler = fillers[order[first]];
+      if (filler.time_us != kind.time_us || filler.memory_bytes != kind.memory_bytes) break;
+      if (heap.empty()) {
+        result.unplaced = order[first];
+        return result;
+      }
+      std::pop_heap(heap.begin(), heap.end(), is_worse);
+      const std::size_t best = heap.back().rank;
+      compute[best] -= time_share;
+      memory[best] -= memory_share;
+      ledger.load_us[best] += filler.time_us;
+      ledger.memory_bytes[best] += filler.memory_bytes;
+      result.rank[order[first]] = static_cast<Rank>(best);
+      if (has_room(best)) {
+        heap.back().score = score(best);
+        std::push_heap(heap.begin(), heap.end(), is_worse);
+      } else {
+        heap.pop_back();
       }
     }
-    if (best == ranks) {
-      result.unplaced = f;
-      return result;
-    }
-    compute[best] -= time_share;
-    memory[best] -= memory_share;
-    ledger.load_us[best] += filler.time_us;
-    ledger.memory_bytes[best] += filler.memory_bytes;
-    result.rank[f] = static_cast<Rank>(best);
   }
   return result;
 }

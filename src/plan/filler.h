@@ -33,7 +33,7 @@ struct FillerResult {
 /// Filler Packing (Eq. 8, Alg. 1 lines 10-15): in decreasing price, ties in the order given, each filler goes to the
 /// rank with memory room that keeps the largest min(rhoC, rhoM) afterwards, ties to the lowest rank. Exact: scores are
 /// compared as integers over a common denominator, and negative ones (load over F) are scores. Updates `ledger`.
-/// Cost: fillers x ranks additions.
+/// Cost: fillers x log(ranks), and ranks for each change of price or need in that order.
 FillerResult pack_fillers(const std::vector<Filler>& fillers, FillerLedger& ledger);
 
 }  // namespace zellige
