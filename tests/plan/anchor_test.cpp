@@ -119,6 +119,39 @@ TEST(AnchorPlacement, EqualsBruteForceWithSixSequences) {
   }
 }
 
+/// Beyond what can be enumerated the forms can still be held against each other.
+TEST(AnchorPlacement, FormsAgreeOnLargerInstances) {
+  REQUIRE_SOLVER();
+  int compared = 0;
+  for (std::uint64_t seed = 300; seed < 312; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomEngine engine(seed);
+    InstanceShape shape;
+    shape.ranks = 6 + static_cast<int>(draw_below(engine, 3));
+    shape.buckets = 2;
+    shape.sequences = 5;
+    shape.configurations_a_degree = 2;
+    shape.longest_whole_us = 200;
+    shape.memory_over_mean = 1.1 + draw_unit(engine);
+    const Instance instance = random_instance(engine, shape);
+    const Problem problem = reduced(whole_problem(instance, Menu::powers_of_two));
+    PlanOptions options = patient_options();
+    options.work_limit = 1;
+    std::optional<Certificate> first;
+    for (const Form form : {Form::rank_counts, Form::rank_sets, Form::sequences}) {
+      AnchorSettings settings;
+      settings.form = form;
+      const AnchorResult result =
+          place_anchors(problem, solver().get(), settings, options, Deadline(options.time_limit_s, {}));
+      if (!result.is_certified()) continue;
+      compared += first.has_value();
+      if (!first) first = result.certificate;
+      EXPECT_EQ(result.certificate, *first) << shown(form);
+    }
+  }
+  EXPECT_GT(compared, 12);
+}
+
 TEST(AnchorPlacement, EpsilonWidensTheSecondRound) {
   REQUIRE_SOLVER();
   int fewer = 0;
