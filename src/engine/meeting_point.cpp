@@ -2,6 +2,7 @@
 #include "engine/meeting_point.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "zellige/error.h"
@@ -97,15 +98,20 @@ void MeetingPoint::join(Rank rank, Call call, std::shared_ptr<Participant> parti
   if (everyone.empty()) return;
 
   // Every other rank waits in this collective: nobody touches a buffer of it but this thread, without the lock.
-  std::exception_ptr broken;
+  std::optional<std::string> broken;
   try {
     work(everyone);
   } catch (const std::exception& error) {
-    fail(std::string("a collective failed: ") + error.what());
-    const std::lock_guard lock(mutex_);
-    broken = failure_;
+    broken = error.what();
+  } catch (...) {
+    broken = "it threw something that is no exception";
   }
-  for (const auto& one : everyone) one->finish(broken);
+  if (broken) {
+    fail("a collective failed: " + *broken);
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  for (const auto& one : everyone) one->finish(broken ? failure : nullptr);
 }
 
 void MeetingPoint::leave(Rank rank) {

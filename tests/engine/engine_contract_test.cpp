@@ -341,6 +341,23 @@ TEST(EngineContract, GraphsMayOutliveTheEngineAndRunTwice) {
   });
 }
 
+TEST(EngineContract, AGraphThatIsLetGoFreesItsTensors) {
+  run_thread_ranks(4, [&](Rank rank, const Group& group) {
+    const Schedule schedule = lower(mixed_placement(), rank);
+    Inputs x(schedule);
+    Engine engine(group);
+    engine.begin_step(schedule);
+    at::Tensor out = engine.attention(x.q, x.k, x.v);
+    const c10::weak_intrusive_ptr<c10::TensorImpl> output(out.getIntrusivePtr());
+    const c10::weak_intrusive_ptr<c10::TensorImpl> query(x.q.getIntrusivePtr());
+    x.q.reset();
+    EXPECT_FALSE(output.expired() || query.expired()) << "the graph holds them";
+    out.reset();
+    EXPECT_TRUE(output.expired()) << "no cycle through the output that backward needs";
+    EXPECT_TRUE(query.expired());
+  });
+}
+
 TEST(EngineContract, SecondDerivativesAreRefused) {
   run_thread_ranks(4, [&](Rank rank, const Group& group) {
     const Schedule schedule = lower(mixed_placement(), rank);
