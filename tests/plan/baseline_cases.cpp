@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "zellige/check.h"
 #include "zellige/error.h"
 
@@ -45,6 +46,20 @@ Cost quadratic_cost(std::int64_t tokens, Configuration configuration) {
   const std::int64_t degree = configuration.degree();
   const std::int64_t whole = tokens * 36'864 / 1000 + tokens * tokens * 4 / 1000;
   return {std::max<std::int64_t>(1, whole * (98 + 2 * degree) / (100 * degree)), (tokens + degree - 1) / degree};
+}
+
+CostRule random_cost_rule(std::uint64_t seed) {
+  return [seed](std::int64_t tokens, Configuration c) -> std::optional<Cost> {
+    const auto draw = [&](std::uint64_t what, std::int64_t least, std::uint64_t range) {
+      RandomEngine engine(seed * 1'000'003 + static_cast<std::uint64_t>(tokens) * 1009 + what);
+      return least + static_cast<std::int64_t>(draw_below(engine, range));
+    };
+    const auto config = static_cast<std::uint64_t>(c.q * 17 + c.h * 257 + c.k * 4099);
+    const std::int64_t need = tokens * draw(1, 20, 180) / 100;  // of the whole sequence
+    const std::int64_t time = c.is_whole() ? tokens : tokens * draw(config, 90, 60) / (100 * c.degree());
+    const std::int64_t memory = c.is_whole() ? need : need * draw(config + 1, 100, 30) / (100 * c.degree());
+    return Cost{std::max<std::int64_t>(1, time), std::max<std::int64_t>(1, memory)};
+  };
 }
 
 Batch batch_of(const Profile& profile, const std::vector<int>& buckets, int ranks) {

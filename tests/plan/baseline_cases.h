@@ -27,6 +27,10 @@ Profile ruled_profile(const std::vector<std::int64_t>& lengths, int largest_degr
 /// tokens of the chunk.
 Cost quadratic_cost(std::int64_t tokens, Configuration configuration);
 
+/// Time and memory that say nothing of each other: every length and configuration has its own share of the whole, and
+/// every length its own need.
+CostRule random_cost_rule(std::uint64_t seed);
+
 /// A batch of one sequence ("s0", "s1", ...) for each entry, which is its bucket.
 Batch batch_of(const Profile& profile, const std::vector<int>& buckets, int ranks);
 

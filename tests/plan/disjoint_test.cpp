@@ -23,17 +23,6 @@ using testing::ruled_profile;
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-/// Whatever the price: each configuration of each length has its own share of the whole.
-testing::CostRule random_rule(std::uint64_t seed) {
-  return [seed](std::int64_t tokens, Configuration c) -> std::optional<Cost> {
-    RandomEngine engine(seed + static_cast<std::uint64_t>(tokens * 1009 + c.q * 17 + c.h * 257 + c.k * 4099));
-    const auto percent = static_cast<std::int64_t>(c.is_whole() ? 100 : 90 + draw_below(engine, 60));
-    return Cost{std::max<std::int64_t>(1, tokens * percent / (100 * c.degree())),
-                std::max<std::int64_t>(
-                    1, tokens * (100 + static_cast<std::int64_t>(draw_below(engine, 30))) / (100 * c.degree()))};
-  };
-}
-
 /// Smallest makespan of all disjoint-group placements (section III-B), by enumeration without any reduction: group
 /// sizes that sum to N, any legal configuration for each group, any group for each sequence.
 std::int64_t best_by_hand(const Batch& batch, const Profile& profile, std::vector<Configuration>& groups,
@@ -83,7 +72,7 @@ TEST(Disjoint, IsTheOptimumOfEveryLayoutAndAssignment) {
       tokens += lengths[buckets.back()];
     }
     const std::int64_t cap = tokens * static_cast<std::int64_t>(105 + draw_below(engine, 200)) / 100 / ranks + 1;
-    const Profile profile = ruled_profile(lengths, ranks, random_rule(seed), cap);
+    const Profile profile = ruled_profile(lengths, ranks, testing::random_cost_rule(seed), cap);
     const Batch batch = batch_of(profile, buckets, ranks);
     PlanOptions options;
     options.menu = Menu::all;
@@ -218,7 +207,7 @@ TEST(Disjoint, WhatItCannotProveItRefuses) {
     lengths.push_back(1009 + 313 * b * b);
     buckets.insert(buckets.end(), 25, b);
   }
-  const Profile profile = ruled_profile(lengths, 8, random_rule(7), 1'000'000'000);
+  const Profile profile = ruled_profile(lengths, 8, testing::random_cost_rule(7), 1'000'000'000);
   const Batch batch = batch_of(profile, buckets, 8);
   const Plan plan = make_disjoint()->plan(batch, profile, {});
   expect_no_plan(plan, batch, profile, "too large to solve exactly: not done after 30000000 nodes");

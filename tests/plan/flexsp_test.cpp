@@ -87,7 +87,7 @@ TEST_F(FlexspSolving, FindsTheBestGroups) {
       tokens += lengths[buckets.back()];
     }
     const std::int64_t cap = tokens * static_cast<std::int64_t>(100 + draw_below(engine, 200)) / 100 / ranks + 1;
-    const Profile profile = ruled_profile(lengths, ranks, quadratic_cost, cap);
+    const Profile profile = ruled_profile(lengths, ranks, testing::random_cost_rule(seed), cap);
     const Batch batch = batch_of(profile, buckets, ranks);
     const Plan plan = make_flexsp()->plan(batch, profile, {});
     std::vector<int> sizes;

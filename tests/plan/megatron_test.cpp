@@ -42,6 +42,13 @@ TEST(Megatron, SmallestPowerOfTwoThatFitsMemory) {
 }
 
 TEST(Megatron, AlignedGroupsOnly) {
+  // The whole sequence is on rank 0; ranks 1-2 would be free, but are no group.
+  const Profile two = ruled_profile({1000, 900}, 4, square, 10'000);
+  const Batch beside = batch_of(two, {0, 1}, 4);
+  PlanOptions options;
+  options.layout = "t900";
+  EXPECT_EQ(spots(make_megatron()->plan(beside, two, options)), "2+2 0+1");
+
   const Profile profile = ruled_profile({1000}, 4, square, 600);
   const Batch batch = batch_of(profile, {0, 0, 0}, 7);  // ranks 6 is in no group of two
   const Plan plan = make_megatron()->plan(batch, profile, {});
