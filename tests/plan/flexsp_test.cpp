@@ -74,19 +74,20 @@ std::int64_t best_by_hand(const Batch& batch, const Profile& profile, std::vecto
 
 TEST_F(FlexspSolving, FindsTheBestGroups) {
   int planned = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomEngine engine(seed);
     const int ranks = 1 + static_cast<int>(draw_below(engine, 5));
     std::vector<std::int64_t> lengths;
-    for (int b = 0; b < 3; ++b) lengths.push_back(1 + static_cast<std::int64_t>(draw_below(engine, 1 << (2 + 5 * b))));
+    for (int b = 0; b < 3; ++b)
+      lengths.push_back(b == 0 ? 3 : 100 + static_cast<std::int64_t>(draw_below(engine, 900)));
     std::vector<int> buckets;
     std::int64_t tokens = 0;
     for (std::size_t i = 1 + draw_below(engine, 6); i > 0; --i) {
       buckets.push_back(static_cast<int>(draw_below(engine, 3)));
       tokens += lengths[buckets.back()];
     }
-    const std::int64_t cap = tokens * static_cast<std::int64_t>(100 + draw_below(engine, 200)) / 100 / ranks + 1;
+    const std::int64_t cap = tokens * static_cast<std::int64_t>(80 + draw_below(engine, 80)) / 100 / ranks + 1;
     const Profile profile = ruled_profile(lengths, ranks, testing::random_cost_rule(seed), cap);
     const Batch batch = batch_of(profile, buckets, ranks);
     const Plan plan = make_flexsp()->plan(batch, profile, {});
