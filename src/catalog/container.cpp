@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "base/json.h"
 #include "catalog/record.h"
 

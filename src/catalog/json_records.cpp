@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "base/json.h"
 #include "catalog/record.h"
 

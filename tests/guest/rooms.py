@@ -23,7 +23,7 @@ PUBLIC = {
     "error": "base", "units": "base", "log": "base", "env": "base", "version": "base",
     "catalog": "catalog", "batch": "catalog", "manifest": "catalog",
     "profile": "profile",
-    "placement": "placement", "check": "placement", "score": "placement", "schedule": "placement",
+    "placement": "placement", "anchor_proof": "placement", "check": "placement", "score": "placement", "schedule": "placement",
     "planner": "plan",
     "engine": "engine", "thread_ranks": "engine",
     "flow": "model", "model": "model",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every file keeps to: licence line, ASCII sources, clang-format, lengths, headers that compile alone."""
 
+import re
 import shutil
 import subprocess
 
@@ -35,10 +36,8 @@ def test_no_file_outgrows_its_subject(root):
 
 
 def test_no_machine_paths(root):
-    import re
-
     pattern = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|home|farm)/")
-    assert pattern.search("see /home/someone/x"), "positive control"
+    assert pattern.search("see " + "/home" + "/someone/x"), "positive control"
     assert not [p for p in sources(root) + tracked(root, "*.md", "Makefile", "*.cmake", "*.toml") if pattern.search(p.read_text())]
 
 

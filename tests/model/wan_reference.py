@@ -1,16 +1,10 @@
-#SPDX - License - Identifier : Apache - 2.0
-""
-    "Wan2.1's transformer once more, in plain PyTorch: one dense sample at a time, convolutions for the patches, a table of
-    rotary angles,
-    attention written out.Shares nothing with the library;
-the tests compare numbers
-        .
+# SPDX-License-Identifier: Apache-2.0
+"""Wan2.1's transformer once more, in plain PyTorch: one dense sample at a time, convolutions for the patches, a table of
+rotary angles, attention written out. Shares nothing with the library; the tests compare numbers.
 
     python wan_reference.py FOLDER
 
-        FOLDER /
-    spec.json says sizes,
-    parameters and samples; FOLDER/input.bin holds their values (fp64, in that order).
+FOLDER/spec.json says sizes, parameters and samples; FOLDER/input.bin holds their values (fp64, in that order).
 Writes FOLDER/output.bin: every sample's prediction, the loss, every parameter's gradient.
 """
 
