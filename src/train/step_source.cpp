@@ -34,7 +34,9 @@ Profile load_profile(const TrainConfig& config, const Catalog& catalog) {
   return read_profile(config.plan.profile);
 }
 
-void require_plan(const PlannedStep& step, const Profile& profile, int number) {
+}  // namespace
+
+void require_sound(const PlannedStep& step, const Profile& profile, int number) {
   const Plan& plan = step.plan;
   const std::string which = "step " + std::to_string(number) + ", method " + plan.method;
   if (!plan.has_placement()) {
@@ -47,8 +49,6 @@ void require_plan(const PlannedStep& step, const Profile& profile, int number) {
   for (const Finding& finding : findings) list += "\n  " + std::string(name(finding.what)) + ": " + finding.message;
   throw Error(Code::internal, "train.check", which + ": the checker refuses the plan:" + list);
 }
-
-}  // namespace
 
 StepSource::StepSource(const TrainConfig& config, const TrainHooks& hooks)
     : config_(config), hooks_(hooks), manifest_(read_manifest(config.data.manifest)) {
@@ -91,7 +91,7 @@ std::shared_ptr<const PlannedStep> StepSource::make(int step) {
   options.ortools = hooks_.ortools;
   planned->plan = planner_->plan(planned->batch, profile_, options, hooks_.stop);
   if (hooks_.stop.stop_requested() && !planned->plan.has_placement()) return nullptr;
-  require_plan(*planned, profile_, step);
+  require_sound(*planned, profile_, step);
   if (hooks_.planned) hooks_.planned(step, planned->batch, planned->plan, profile_);
   return hooks_.stop.stop_requested() ? nullptr : planned;
 }

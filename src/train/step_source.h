@@ -16,6 +16,10 @@ struct PlannedStep {
   Plan plan;
 };
 
+/// Refuses a step that can't run: without a plan, or with one that the checker finds wrong.
+/// Errors: Code::infeasible, Code::timeout; Code::internal with every finding.
+void require_sound(const PlannedStep& step, const Profile& profile, int number);
+
 /// Draws, plans and checks each step once, for all thread ranks of a process. Threads: any rank may call.
 class StepSource {
  public:

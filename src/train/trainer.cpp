@@ -91,14 +91,16 @@ std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks
   StepSource source(config, hooks);
   std::vector<StepRecord> records;
   const auto body = [&](Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
-    RankTrainer trainer(config, rank, std::move(group));
+    RankTrainer trainer(config, rank, group);
     for (int number = 0;; ++number) {
       const auto step = source.get(number);
       if (!step) break;
       StepOutcome outcome = trainer.step(step->batch, step->plan.placement, number);
-      if (rank != 0) continue;
-      records.push_back(record_of(number, *step, source.profile(), std::move(outcome), trainer.data_label()));
-      if (hooks.stepped) hooks.stepped(records.back());
+      if (rank == 0) {
+        records.push_back(record_of(number, *step, source.profile(), std::move(outcome), trainer.data_label()));
+        if (hooks.stepped) hooks.stepped(records.back());
+      }
+      group->barrier()->wait();  // the host hears of a step before any rank has the next one planned
     }
   };
   try {

@@ -46,7 +46,7 @@ inline Batch small_batch(int ranks, const std::vector<BucketIndex>& buckets) {
   batch.ranks = ranks;
   batch.catalog = small_catalog();
   for (const BucketIndex index : buckets) {
-    batch.sequences.push_back({"s" + std::to_string(batch.sequences.size()), index, ""});
+    batch.sequences.push_back({std::string("s").append(std::to_string(batch.sequences.size())), index, ""});
   }
   return batch;
 }

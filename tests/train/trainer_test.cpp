@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "train/step_source.h"
 #include "train/tiny_run.h"
 #include "zellige/error.h"
 
@@ -89,7 +91,11 @@ TEST_F(Training, RecordsWhatEveryRankDid) {
     tokens.push_back(sum);
   };
   int stepped = 0;
-  hooks.stepped = [&](const StepRecord& record) { EXPECT_EQ(record.step, stepped++); };
+  hooks.stepped = [&](const StepRecord& record) {
+    EXPECT_EQ(record.step, stepped++);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // other ranks must not have the next step planned
+    EXPECT_EQ(planned.size(), static_cast<std::size_t>(stepped));
+  };
   const auto records = train(config_, hooks);
   ASSERT_EQ(records.size(), 4u);
   EXPECT_EQ(stepped, 4);
@@ -139,6 +145,16 @@ TEST_F(Training, DoesNotDependOnMethodRanksOrCheckpointing) {
     ASSERT_EQ(found.size(), wanted.size());
     for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-9 * wanted[i]) << method;
   }
+}
+
+TEST_F(Training, RunsInBf16AndWithMoreThreadsARank) {
+  const auto wanted = losses(train(config_));
+  config_.run.precision = Precision::bf16;
+  config_.ranks.threads_per_rank = 2;
+  const auto found = losses(train(config_));
+  ASSERT_EQ(found.size(), wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 0.02 * wanted[i]);
+  EXPECT_NE(found, wanted);
 }
 
 TEST_F(Training, LossFallsOnFixedNoise) {
@@ -203,6 +219,23 @@ TEST_F(Training, ABatchWithoutAPlanEndsTheRunWithItsReason) {
   EXPECT_EQ(error.code(), Code::infeasible);
   EXPECT_THAT(error.what(), HasSubstr("step 0"));
   EXPECT_THAT(error.what(), HasSubstr("no plan"));
+}
+
+TEST_F(Training, APlanThatTheCheckerRefusesDoesNotRun) {
+  const Profile prices = small_profile();
+  PlannedStep step;
+  step.batch = small_batch(2, {3, 1});
+  step.plan = make_planner("naive")->plan(step.batch, prices, {});
+  EXPECT_NO_THROW(require_sound(step, prices, 5)) << "positive control";
+  step.plan.placement.sequences[1].ranks = {7};
+  try {
+    require_sound(step, prices, 5);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::internal);
+    EXPECT_THAT(error.what(), HasSubstr("step 5, method naive"));
+    EXPECT_THAT(error.what(), HasSubstr("wrong-rank-set"));
+  }
 }
 
 TEST_F(Training, ALossThatIsNoNumberIsAnError) {
