@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/own_anchor.h"
 
+#include <utility>
+
+#include "placement/anchor_certificate.h"
+
 namespace zellige {
 namespace {
 
@@ -92,6 +96,64 @@ AnchorProof anchor_proof(const Problem& problem, const own::AnchorSolution& solu
   proof.split_limit = {solution.load_limit_us};
   proof.split = writer.written(solution.split_proof);
   return proof;
+}
+
+AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, const PlanOptions& options,
+                               const Deadline& deadline) {
+  AnchorResult result;
+  if (deadline.cancelled()) {
+    result.status = AnchorResult::Status::timeout;
+    result.reason = "cancelled before a placement was found";
+    return result;
+  }
+  own::SolverLimits limits = own::default_limits(problem.ranks);
+  limits.epsilon = options.epsilon;
+  limits.is_over = [&] { return deadline.is_over(); };
+  own::AnchorSolution solution = own::solve_anchors(own_problem(problem), limits);
+  if (solution.status == own::SolverStatus::infeasible) result.status = AnchorResult::Status::infeasible;
+  if (solution.status != own::SolverStatus::solved) return result;
+
+  // Only what the proofs prove is claimed.
+  ProofInstance instance{problem.ranks, problem.memory_cap_bytes, {}};
+  for (const Group& group : problem.groups) {
+    std::vector<ProofInstance::Option> choices;
+    for (const Option& option : group.options) {
+      choices.push_back({option.config, option.degree, option.time_us, option.memory_bytes});
+    }
+    instance.groups.push_back({group.count(), needed_options(choices, problem.memory_cap_bytes)});
+  }
+  constexpr std::int64_t kVerifyWork = 5'000'000;
+  AnchorProof proof = anchor_proof(problem, solution, profile, options.menu);
+  std::int64_t work = kVerifyWork;
+  if (!problem.groups.empty() && !why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty()) {
+    const own::SimpleBound simple = own::simple_bound(solution.model);
+    solution.load_bound_us = simple.bound_us;
+    solution.load_proof = {own::ProofNode{}};
+    solution.load_proof.front().multipliers = simple.multipliers;
+    proof = anchor_proof(problem, solution, profile, options.menu);
+    // The limit of round 2 follows from the bound; a higher one is no limit that was asked for.
+    solution.limit_is_from_bound = false;
+  }
+  work = kVerifyWork;
+  if (solution.split_bound > 0 &&
+      !why_not_proved(instance, proof.split, solution.load_limit_us, solution.split_bound - 1, work).empty()) {
+    solution.split_bound = 0;
+    proof.split.clear();
+  }
+
+  Certificate& certificate = result.certificate;
+  const bool is_balanced = solution.load_bound_us == solution.least_load_us;
+  certificate.anchor_load = Microseconds{solution.least_load_us};
+  certificate.anchor_bound = Microseconds{solution.load_bound_us};
+  certificate.anchor_status = is_balanced ? SolveStatus::optimal : SolveStatus::feasible;
+  certificate.split_count = static_cast<int>(solution.split_count);
+  certificate.split_bound = static_cast<int>(solution.split_bound);
+  const bool is_fewest = solution.limit_is_from_bound && solution.split_bound == solution.split_count;
+  certificate.split_status = is_fewest ? SolveStatus::optimal : SolveStatus::feasible;
+  if (!problem.groups.empty()) certificate.duals = std::move(proof);
+  result.status = AnchorResult::Status::solved;
+  result.solution = problem.groups.empty() ? CountSolution(problem) : canonical(problem, counted(problem, solution));
+  return result;
 }
 
 }  // namespace zellige

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/anchor.h"
 #include "plan/count_solution.h"
 #include "plan/option.h"
 #include "plan/own/own_solver.h"
@@ -22,5 +23,11 @@ CountSolution counted(const Problem& problem, const own::AnchorSolution& solutio
 /// The proofs of both bounds, in the plan's terms: by bucket and configuration.
 AnchorProof anchor_proof(const Problem& problem, const own::AnchorSolution& solution, const Profile& profile,
                          Menu menu);
+
+/// Anchor Placement on the own solver. The certificate's bounds are those that its proofs, verified as the checker
+/// verifies them, prove; where a proof takes too long to verify the area bound stands in.
+/// @param problem  reduced, every group with an option
+AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, const PlanOptions& options,
+                               const Deadline& deadline);
 
 }  // namespace zellige

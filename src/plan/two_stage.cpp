@@ -8,6 +8,7 @@
 #include "plan/anchor.h"
 #include "plan/filler.h"
 #include "plan/finish.h"
+#include "plan/own_anchor.h"
 #include "plan/settings.h"
 #include "zellige/error.h"
 
@@ -57,7 +58,15 @@ class TwoStage final : public Planner {
     AnchorSettings settings;
     settings.form = form_;
     settings.fall_back = form_ == Form::rank_counts;
-    AnchorResult anchored = place_anchors(anchors, solver.get(), settings, options, deadline);
+    AnchorResult anchored;
+    bool is_own = form_ == Form::rank_counts;
+    if (is_own) {
+      anchored = place_anchors_own(anchors, profile, options, deadline);
+      // CP-SAT is the safety net: for what the own solver found no placement for.
+      is_own = anchored.status == AnchorResult::Status::solved;
+    }
+    if (!is_own) anchored = place_anchors(anchors, solver.get(), settings, options, deadline);
+    if (is_own) plan.solver = "own";
     plan.certificate = anchored.certificate;
     if (anchored.status != AnchorResult::Status::solved) {
       finish_without(plan, anchored.plan_status(), std::move(anchored.reason), batch, profile, options, deadline);

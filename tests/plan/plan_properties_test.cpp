@@ -99,7 +99,7 @@ TEST(EveryPlan, PassesTheCheckerOnTheSuites) {
     const Plan plan = make_planner("zellige")->plan(instance.batch, instance.profile, options);
     expect_good(plan, instance);
     EXPECT_TRUE(plan.has_placement());
-    EXPECT_EQ(plan.solver, "greedy");
+    EXPECT_EQ(plan.solver, "own");
   }
 }
 

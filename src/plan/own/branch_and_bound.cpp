@@ -9,8 +9,9 @@ namespace zellige::own {
 namespace {
 
 /// Work limits of single steps, so that none of them eats a whole solve.
-constexpr std::int64_t kLpWork = 2'000'000;
-constexpr std::int64_t kLoadWork = 500'000;
+constexpr std::int64_t kLpWork = 400'000;
+constexpr std::int64_t kLeastLpWork = 20'000;
+constexpr std::int64_t kLoadWork = 40'000;
 constexpr std::int64_t kPackWork = 3'000;
 constexpr std::int64_t kThoroughPackWork = 60'000;
 constexpr double kFraction = 1e-6;
@@ -56,10 +57,11 @@ void BranchAndBound::start(Objective objective, std::int64_t load_limit_us, std:
 }
 
 PatternLp::Answer BranchAndBound::ask(const Node& node, std::int64_t bound) {
-  if (objective_ == Objective::load) return lp_.ask(node.question, bound, kLpWork);
+  const std::int64_t work = std::clamp<std::int64_t>(work_end_ - spent(), kLeastLpWork, kLpWork);
+  if (objective_ == Objective::load) return lp_.ask(node.question, bound, work);
   Question question = node.question;
   question.splits_most = bound;
-  return lp_.ask(question, load_limit_us_, kLpWork);
+  return lp_.ask(question, load_limit_us_, work);
 }
 
 /// After a refutation: takes the multipliers, and the largest bound that they prove.
@@ -74,8 +76,18 @@ bool BranchAndBound::raise_bound(int index) {
     const PieceValues values = piece_values(model_, node.question, multipliers);
     const std::int64_t below = best_ ? goal() : load_limit_us_;
     const PatternSearch::Best least = search_.min_load(node.question.box, values, need, below, kLoadWork);
-    if (!least.is_exact) return false;
-    bound = least.value;
+    bound = least.is_exact ? least.value : node.bound + 1;
+    // Out of work: ask for single limits instead, the one that settles the node first.
+    for (std::int64_t share = 1; !least.is_exact && share <= 8; share *= 2) {
+      const std::int64_t limit = node.bound + (below - 1 - node.bound) / share;
+      if (limit <= bound) break;
+      const PatternSearch::Best most =
+          search_.max_value(node.question.box, values, limit, need - 1, kLoadWork, 0, nullptr);
+      if (most.is_exact && most.value < need) {
+        bound = limit + 1;
+        break;
+      }
+    }
     if (!best_ && bound >= below) bound = kNoLimit;
   } else {
     if (multipliers.split == 0) {
@@ -93,32 +105,36 @@ bool BranchAndBound::raise_bound(int index) {
   return true;
 }
 
-/// Raises the node's bound until the linear program fits, or the node is not needed any more.
+/// Raises the node's bound until the linear program fits, or the node is not needed any more, or it goes too slowly.
 void BranchAndBound::evaluate(int index) {
-  for (int round = 0; nodes_[index].bound < goal(); ++round) {
+  const auto keep_solution = [&] {
+    Node& node = nodes_[index];
+    node.counts = lp_.counts();
+    node.shares = lp_.shares();
+    node.share_patterns.clear();
+    for (const PatternLp::Share& share : node.shares) node.share_patterns.push_back(*share.pattern);
+  };
+  const auto raise = [&] {
+    if (raise_bound(index)) return true;
+    Node& node = nodes_[index];  // the multipliers prove no more than one step
+    node.multipliers = lp_.multipliers();
+    node.prover = index;
+    ++node.bound;
+    return false;
+  };
+  constexpr int kRounds = 8;
+  for (int round = 0; round < kRounds && nodes_[index].bound < goal(); ++round) {
     const PatternLp::Answer answer = ask(nodes_[index], nodes_[index].bound);
-    if (answer != PatternLp::Answer::refuted) {
-      Node& node = nodes_[index];
-      node.counts = lp_.counts();
-      node.share_patterns.clear();
-      node.shares = lp_.shares();
-      for (PatternLp::Share& share : node.shares) node.share_patterns.push_back(*share.pattern);
-      break;
-    }
-    if (!raise_bound(index)) {
-      // The multipliers prove no more than one step.
-      Node& node = nodes_[index];
-      node.multipliers = lp_.multipliers();
-      node.prover = index;
-      ++node.bound;
-    }
-    if (round == 1 && best_ && nodes_[index].bound < goal() - 1) {
-      if (ask(nodes_[index], goal() - 1) == PatternLp::Answer::refuted && !raise_bound(index)) {
-        nodes_[index].multipliers = lp_.multipliers();
-        nodes_[index].prover = index;
-        nodes_[index].bound = goal();
-      }
-    }
+    keep_solution();
+    if (answer != PatternLp::Answer::refuted || !raise() || is_spent()) return;
+    if (round == 0 || !best_ || nodes_[index].bound >= goal() - 1) continue;
+    // A step or two did not settle it: is the node needed at all? Else halve what is between.
+    const std::int64_t share = std::int64_t{1} << (round - 1);
+    const std::int64_t probe = nodes_[index].bound + (goal() - 1 - nodes_[index].bound) / share;
+    if (probe <= nodes_[index].bound || ask(nodes_[index], probe) != PatternLp::Answer::refuted) continue;
+    nodes_[index].bound = probe;
+    keep_solution();
+    raise();
   }
 }
 
@@ -164,7 +180,7 @@ void BranchAndBound::try_counts(const Node& node, const TypeCounts& counts, bool
   const std::int64_t work = thorough ? kThoroughPackWork : kPackWork;
   std::int64_t low = least;
   if (low < goal() && pack_at(counts, low, work)) return;
-  for (int round = 0; round < 6 && low < goal() - 1; ++round) {
+  for (int round = 0; round < 6 && low < goal() - 1 && !is_spent(); ++round) {
     const std::int64_t middle = low + (goal() - low) / 2;
     if (!pack_at(counts, middle, work)) low = middle;
   }
@@ -173,6 +189,7 @@ void BranchAndBound::try_counts(const Node& node, const TypeCounts& counts, bool
 /// Rounds the linear program's counts to whole ones in a few ways, and tries them.
 void BranchAndBound::round_counts(const Node& node) {
   for (const double up : {0.5, 0.75, 0.25}) {
+    if (is_spent()) return;
     TypeCounts counts(model_.num_types(), 0);
     for (int g = 0; g < model_.num_groups(); ++g) {
       double tail = 0;
@@ -330,7 +347,8 @@ void BranchAndBound::update_bound() {
 
 void BranchAndBound::run(Effort& effort, double gap) {
   const std::int64_t from = spent();
-  const auto is_over = [&] { return spent() - from > effort.work || (effort.is_over && effort.is_over()); };
+  work_end_ = from + effort.work;
+  is_over_ = effort.is_over;
   if (open_.empty() && nodes_.size() == 1) {
     evaluate(0);
     if (nodes_[0].bound < goal()) {
@@ -347,7 +365,7 @@ void BranchAndBound::run(Effort& effort, double gap) {
         gap > 0) {
       break;
     }
-    if (is_over()) break;
+    if (is_spent()) break;
     const int index = open_.top().index;
     open_.pop();
     if (!branch(index)) {

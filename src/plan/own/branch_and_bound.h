@@ -73,7 +73,7 @@ class BranchAndBound {
   std::int64_t value_of(const Packing& packing) const;
   void take(const Packing& packing);
   std::int64_t spent() const;
-  bool is_over(const Effort& effort, std::int64_t from) const;
+  bool is_spent() const { return spent() > work_end_ || (is_over_ && is_over_()); }
   PatternLp::Answer ask(const Node& node, std::int64_t bound);
   bool raise_bound(int index);
   void evaluate(int index);
@@ -97,6 +97,8 @@ class BranchAndBound {
   std::int64_t stuck_bound_ = kNoLimit;
   std::int64_t num_stuck_ = 0;
   std::int64_t other_work_ = 0;
+  std::int64_t work_end_ = kNoLimit;
+  std::function<bool()> is_over_;
   std::optional<Packing> best_;
   std::vector<Node> nodes_;
   struct Order {

@@ -10,11 +10,6 @@
 namespace zellige::own {
 namespace {
 
-struct SimpleBound {
-  std::int64_t bound_us = 0;
-  Multipliers multipliers;
-};
-
 Multipliers no_multipliers(const Model& model) {
   return {std::vector<std::int64_t>(model.num_groups(), 0), std::vector<std::int64_t>(model.num_types(), 0), {}, 0};
 }
@@ -96,8 +91,7 @@ class TwoRounds {
   }
 
   void balance() {
-    SimpleBound bound = area_bound(model_);
-    if (SimpleBound other = piece_bound(model_); other.bound_us > bound.bound_us) bound = std::move(other);
+    const SimpleBound bound = simple_bound(model_);
     std::int64_t most = 1;
     for (int g = 0; g < model_.num_groups(); ++g) {
       std::int64_t dearest = 0;
@@ -178,6 +172,27 @@ class TwoRounds {
 };
 
 }  // namespace
+
+SimpleBound simple_bound(const Model& model) {
+  SimpleBound area = area_bound(model);
+  SimpleBound piece = piece_bound(model);
+  return piece.bound_us > area.bound_us ? piece : area;
+}
+
+SolverLimits default_limits(int ranks) {
+  SolverLimits limits;
+  if (ranks <= 32) {
+    limits.load_work = 800'000;
+    limits.split_work = 500'000;
+    limits.exact_work = 300'000;
+  } else {
+    limits.gap = 1e-3;
+    limits.load_work = 7'000'000;
+    limits.split_work = 6'000'000;
+    limits.exact_work = 1'000'000;
+  }
+  return limits;
+}
 
 std::int64_t with_slack(std::int64_t load_us, double epsilon) {
   constexpr std::int64_t kBillion = 1'000'000'000;

@@ -20,6 +20,9 @@ struct SolverLimits {
   std::function<bool()> is_over;        ///< deadline or cancellation, looked at between nodes; may be empty
 };
 
+/// What keeps a solve within about 15 ms up to 32 ranks, and within about 100 ms beyond.
+SolverLimits default_limits(int ranks);
+
 enum class SolverStatus {
   solved,      ///< there is a placement
   infeasible,  ///< proved: nothing keeps the memory cap
@@ -44,6 +47,14 @@ struct AnchorSolution {
 
 /// Anchor Placement (Eq. 7) in two rounds. Deterministic unless is_over ends it.
 AnchorSolution solve_anchors(const AnchorProblem& problem, const SolverLimits& limits);
+
+/// A bound that needs no search: the larger of area / ranks and the dearest piece that cannot be avoided.
+struct SimpleBound {
+  std::int64_t bound_us = 0;
+  Multipliers multipliers;  ///< prove it
+};
+/// @pre the model has groups, each with an option
+SimpleBound simple_bound(const Model& model);
 
 /// floor((1 + epsilon) load), as the plan's certificate counts it.
 std::int64_t with_slack(std::int64_t load_us, double epsilon);

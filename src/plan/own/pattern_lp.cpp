@@ -155,7 +155,7 @@ double PatternLp::coefficient(const Row& row, const PoolPattern& entry, const Qu
 }
 
 /// Brings a column into the basis. `direction` is the inverse times the column.
-void PatternLp::pivot(int column, const Question&, std::vector<double>& direction) {
+void PatternLp::pivot(int column, const std::vector<double>& direction) {
   const int size = static_cast<int>(rows_.size());
   int leaving = -1;
   double step = 0;
@@ -219,7 +219,7 @@ void PatternLp::keep_basis() {
   }
 }
 
-void PatternLp::read(const Question&) {
+void PatternLp::read() {
   counts_.assign(model_.num_types(), 0);
   shares_.clear();
   keep_basis();
@@ -269,7 +269,7 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
     }
     work_ += size * size;
     if (artificial < 1e-9 && objective_ <= model_.ranks + 1e-9) {
-      read(question);
+      read();
       return Answer::fits;
     }
     if (iteration > 400 || work_ + search_.work() > end) break;
@@ -340,7 +340,7 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
                                                          end - work_ - search_.work(), kWorkAfterFound, &found_);
       if (most.is_exact && found_.empty()) {
         refuting_value_ = mean;
-        keep_basis();
+        read();
         return Answer::refuted;
       }
       if (found_.empty()) break;
@@ -368,9 +368,9 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
       direction[i] = sum;
     }
     work_ += size * size;
-    pivot(entering > 0 ? entering - 1 : entering, question, direction);
+    pivot(entering > 0 ? entering - 1 : entering, direction);
   }
-  read(question);
+  read();
   return Answer::unclear;
 }
 

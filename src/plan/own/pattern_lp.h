@@ -54,9 +54,9 @@ class PatternLp {
   /// Answers a question at a load limit.
   Answer ask(const Question& question, std::int64_t load_limit_us, std::int64_t work_limit);
 
-  /// After fits or unclear: how many sequences take each type, in fractions: [types].
+  /// How many sequences take each type, in fractions: [types].
   const std::vector<double>& counts() const { return counts_; }
-  /// After fits or unclear: patterns and how many ranks hold each.
+  /// Patterns and how many ranks hold each; more than there are when refuted.
   struct Share {
     const Pattern* pattern;
     double ranks;
@@ -88,9 +88,9 @@ class PatternLp {
   void make_rows(const Question& question);
   bool is_allowed(const PoolPattern& pattern, const Question& question, std::int64_t load_limit_us) const;
   double coefficient(const Row& row, const PoolPattern& pattern, const Question& question) const;
-  void pivot(int column, const Question& question, std::vector<double>& direction);
+  void pivot(int column, const std::vector<double>& direction);
   void keep_basis();
-  void read(const Question& question);
+  void read();
   Multipliers rounded(const Question& question) const;
 
   const Model& model_;

@@ -236,7 +236,7 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
     found_->push_back(std::move(pattern));
     return;
   }
-  if (work_ > work_end_) {
+  if (++work_ > work_end_) {
     stopped_ = true;
     return;
   }
@@ -278,23 +278,22 @@ PatternSearch::Best PatternSearch::max_value(const Box& box, const PieceValues& 
 
 void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) {
   if (stopped_) return;
-  if (depth == levels_.size()) {
-    if (state.value <= 0) best_ = std::min(best_, load);
+  if (state.value <= 0) {  // nothing is needed any more, and taking nothing is always allowed
+    best_ = std::min(best_, load);
     return;
   }
+  if (depth == levels_.size()) return;
+  ++work_;
   if (work_ > work_end_) {
     stopped_ = true;
     return;
   }
   const Level& level = levels_[depth];
   std::int64_t most = most_pieces(level, state);
-  // state.value is what is still needed; a later step may be worth less than nothing, so nobody stops before the end.
-  const double extra = state.value <= 0
-                           ? 0
-                           : least_load(level.load_begin, level.load_end, static_cast<double>(state.value) - 0.5,
-                                        static_cast<double>(state.left));
+  const double extra = least_load(level.load_begin, level.load_end, static_cast<double>(state.value) - 0.5,
+                                  static_cast<double>(state.left));
   if (static_cast<double>(load) + extra > static_cast<double>(best_ - 1)) return;
-  if (memory_binds_ && state.value > 0) {
+  if (memory_binds_) {
     const double room = per_byte_ * static_cast<double>(state.memory_left) * kWider;
     if (upper_value(-level.second_begin - 1, level.second_end, room, static_cast<double>(state.left)) + 0.5 <
         static_cast<double>(state.value)) {
