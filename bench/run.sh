@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the benchmarks and writes bench/results/<name>.json, with commit, date and device in each file.
+#   bench/run.sh [NAME ...]     all of them when none is named
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+cmake --build "$build" --target zellige_bench >/dev/null
+
+names=("$@")
+if ((${#names[@]} == 0)); then
+  names=(catalog_manifest placement_check lowering plan_large planner_high_v50 planner_suites planner_adversarial planner_scale
+    engine_overhead)
+fi
+mkdir -p bench/results
+for name in "${names[@]}"; do
+  echo "== $name" >&2
+  case "$name" in
+    planner_suites | planner_adversarial | planner_scale) "$build/bench/planner_suites" "$name" "bench/results/$name.json" ;;
+    *) "$build/bench/$name" "bench/results/$name.json" ;;
+  esac
+done
