@@ -122,7 +122,7 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     }
     instance.groups.push_back({group.count(), needed_options(choices, problem.memory_cap_bytes)});
   }
-  constexpr std::int64_t kVerifyWork = 5'000'000;
+  constexpr std::int64_t kVerifyWork = 400'000;
   AnchorProof proof = anchor_proof(problem, solution, profile, options.menu);
   std::int64_t work = kVerifyWork;
   if (!problem.groups.empty() && !why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty()) {
