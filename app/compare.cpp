@@ -62,7 +62,8 @@ void add_compare(CLI::App& root, Run& chosen) {
   arguments->planning.add_to(*command);
   command
       ->add_option("--methods", arguments->methods,
-                   fmt::format("Separated by commas, of {}", fmt::join(planner_names(), ", ")))
+                   fmt::format("Separated by commas, each with a layout after a colon or without, of {}",
+                               fmt::join(planner_names(), ", ")))
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--report", arguments->report, "Where to write a page to look at (HTML)");

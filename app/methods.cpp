@@ -38,11 +38,17 @@ std::vector<std::string> default_methods() {
   return {"zellige", "naive", "adaptiveload", "usp", "knapformer", "megatron"};
 }
 
+std::string method_name(const std::string& method) { return method.substr(0, method.find(':')); }
+
 std::vector<Plan> plan_by_methods(const std::vector<std::string>& methods, const Batch& batch, const Profile& profile,
                                   const PlanOptions& options, std::stop_token stop) {
-  for (const auto& method : methods) make_planner(method);
+  for (const auto& method : methods) make_planner(method_name(method));
   std::vector<Plan> plans;
-  for (const auto& method : methods) plans.push_back(plan_or_reason(method, batch, profile, options, stop));
+  for (const auto& method : methods) {
+    PlanOptions own = options;
+    if (const auto colon = method.find(':'); colon != std::string::npos) own.layout = method.substr(colon + 1);
+    plans.push_back(plan_or_reason(method_name(method), batch, profile, own, stop));
+  }
   return plans;
 }
 

@@ -15,8 +15,12 @@ namespace zellige::app {
 /// The methods that `compare` takes when it is not told: those that answer within seconds.
 std::vector<std::string> default_methods();
 
-/// Plans the batch by every method and checks each plan. A method that can't run here (its solver is missing) gives a
-/// plan without placement and a reason. Errors: Code::input for a method that is none, before anything is planned.
+/// The method in "method" or "method:layout".
+std::string method_name(const std::string& method);
+
+/// Plans the batch by every method and checks each plan. A method may name a layout: "knapformer:g3n1+g1n1". A method
+/// that can't run here (its solver is missing) gives a plan without placement and a reason. Errors: Code::input for a
+/// method that is none, before anything is planned.
 std::vector<Plan> plan_by_methods(const std::vector<std::string>& methods, const Batch& batch, const Profile& profile,
                                   const PlanOptions& options, std::stop_token stop);
 

@@ -83,6 +83,8 @@ void add_plan(CLI::App& root, Run& chosen) {
   arguments->planning.add_to(*command);
   command->add_option("--method", arguments->method, fmt::format("One of {}", fmt::join(planner_names(), ", ")))
       ->capture_default_str();
+  command->add_option("--layout", arguments->planning.options.layout,
+                      "Fixed layout of a baseline: g3n1+g1n1 (knapformer), u4r2 (usp), karmarkar-karp (naive)");
   command->add_option("-o,--output", arguments->output, "Where to write the plan (JSON); - is stdout");
   command->add_option("--report", arguments->report, "Where to write a page to look at (HTML)");
   command->add_flag("--json", arguments->json, "Print plan and score as JSON");

@@ -34,7 +34,6 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of CP-SAT");
-  command.add_option("--layout", options.layout, "Fixed layout of a baseline: g3n1+g1n1 (knapformer), u4r2 (usp)");
   command.add_option("--waves", options.exec.waves, "Parts into which exchanges are cut along the heads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

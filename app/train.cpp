@@ -99,7 +99,7 @@ Code run(const Arguments& arguments) {
   if (arguments.steps > 0) config.run.steps = arguments.steps;
   if (!arguments.log.empty()) config.run.log = arguments.log;
   if (!arguments.report.empty()) config.run.report = arguments.report;
-  for (const auto& method : arguments.compare) make_planner(method);
+  for (const auto& method : arguments.compare) make_planner(method_name(method));
 
   std::ofstream log;
   if (!config.run.log.empty()) {
