@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
                   {"goal_rss_bytes", static_cast<std::int64_t>(kGoalBytes)}});
   fs::remove_all(folder);
   zellige::bench::write_results(result, "catalog_manifest", zellige::bench::host_cpu(),
-                                "bench/catalog_manifest " + result + " " + std::to_string(num_rows), rows);
+                                "build/bench/catalog_manifest " + result + (argc > 2 ? " " + std::string(argv[2]) : ""),
+                                rows);
   std::printf("%d rows: read in %.2f s, cut to buckets in %.2f s, together %.2f s, %.0f MiB at most; %s\n", num_rows,
               std::chrono::duration<double>(read - begin).count(),
               std::chrono::duration<double>(bucketed - read).count(), seconds,
