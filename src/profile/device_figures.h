@@ -33,7 +33,7 @@ struct DeviceFigures {
   int node_ranks;        ///< devices a node
   double shard_call_us;  ///< a layer's fixed cost of one more attention call and of packing its messages
   double sequence_us;    ///< a layer's fixed cost of one more sequence in a dense batch
-  int state_bytes;       ///< a parameter: weight, gradient, optimizer
+  double state_bytes;    ///< a parameter: weight, gradient, optimizer
   Bytes context;         ///< of the driver, libraries and collectives
   Bytes usable;          ///< of the device's memory, what a step may use before the allocator fragments
 };

@@ -172,7 +172,8 @@ Profile built_in_profile(std::string_view device_name, const Catalog& catalog, b
   profile.key = {
       .device = std::string(device.device), .driver = "", .executor = kExecutorVersion, .checkpointing = checkpointing};
   profile.step_base = step_base(device, static_cast<double>(parameters));
-  profile.memory_base = Bytes{parameters * device.state_bytes} + device.context;
+  const double state_bytes = static_cast<double>(parameters) * device.state_bytes;
+  profile.memory_base = Bytes{std::llround(state_bytes)} + device.context;
   profile.memory_usable = device.usable;
   if (profile.memory_cap().value <= 0) {
     throw Error(Code::input, "profile.built_in_profile",
