@@ -151,7 +151,7 @@ TEST_F(PlanJson, RefusesByFieldAndValue) {
       {"/split_count", -1, "split_count is -1"},
       {"/certificate/anchor_status", "unknown", "certificate.anchor_status is \"unknown\"; it must be one of optimal"},
       {"/certificate/makespan_bound_us", 0.5, "certificate.makespan_bound_us is 0.5"},
-      {"/certificate/duals", Json::array(), "certificate.duals = [] is not a field here"},
+      {"/certificate/duals", Json::array(), "certificate.duals is []; it must be an object"},
       {"/exec/engine", "fast", "exec.engine is \"fast\"; it must be coalesced or paper"},
       {"/exec/waves", 0, "exec.waves is 0"},
       {"/profile_digest", "sha256:12", "profile_digest is \"sha256:12\"; it must be \"sha256:\" and 64"},

@@ -31,6 +31,17 @@ TEST(PlanSchema, TakesWhatWeWrite) {
   plan.memory.clear();
   plan.certificate = {};
   EXPECT_EQ(why_not_schema(Json::parse(plan_json(plan)), kSchema), "");
+
+  using Node = AnchorProof::Node;
+  Node branch;
+  branch.kind = Node::Kind::holders;
+  Node leaf;
+  leaf.sequence_values = {5};
+  leaf.option_values = {{{0, {1, 2, 1}}, -7}};
+  leaf.holder_values = {{{0, {2, 1, 1}}, 3, 8}};
+  leaf.split_value = 9;
+  plan.certificate.duals = AnchorProof{Menu::all, {"480p10s"}, {branch, leaf, leaf}, {10}, {leaf}};
+  EXPECT_EQ(why_not_schema(Json::parse(plan_json(plan)), kSchema), "");
 }
 
 TEST(PlanSchema, RefusesEveryFault) {
@@ -48,7 +59,8 @@ TEST(PlanSchema, RefusesEveryFault) {
       {[](Json& j) { j["load_us"][0] = 0.5; }, "/load_us/0: no \"integer\""},
       {[](Json& j) { j["certificate"]["anchor_status"] = "unknown"; }, "/certificate/anchor_status: none of"},
       {[](Json& j) { j["certificate"]["split_bound"] = -1; }, "/certificate/split_bound: too small"},
-      {[](Json& j) { j["certificate"]["duals"] = 1; }, "/certificate/duals: not a field"},
+      {[](Json& j) { j["certificate"]["duals"] = 1; }, "/certificate/duals: no [\"object"},
+      {[](Json& j) { j["certificate"]["dual"] = 1; }, "/certificate/dual: not a field"},
       {[](Json& j) { j["exec"]["engine"] = "fast"; }, "/exec/engine: none of"},
       {[](Json& j) { j["exec"]["waves"] = 0; }, "/exec/waves: too small"},
       {[](Json& j) { j["digest"] = "sha256:12"; }, "/digest: too short"},
