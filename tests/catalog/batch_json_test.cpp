@@ -14,25 +14,25 @@ namespace zellige {
 namespace {
 
 using ::testing::HasSubstr;
-using zellige::testing::data_file;
 using zellige::testing::refusal;
 using zellige::testing::Scratch;
+using zellige::testing::worked_case;
 
 TEST(BatchJson, WorkedCaseReadsAndComesBackByteForByte) {
-  const Batch batch = read_batch(data_file("batch.json"));
+  const Batch batch = read_batch(worked_case("batch.json"));
   EXPECT_EQ(batch.ranks, 2);
-  EXPECT_EQ(batch.catalog, read_catalog(data_file("catalog.json")));
+  EXPECT_EQ(batch.catalog, read_catalog(worked_case("catalog.json")));
   ASSERT_EQ(batch.sequences.size(), 5u);
   EXPECT_EQ(batch.sequences[0].id, "clip-7");
   EXPECT_EQ(batch.tokens_of(0).value, 63960);
   EXPECT_EQ(batch.bucket_of(4).name, "720p");
   const Scratch scratch;
   write_batch(batch, scratch.path("again.json"));
-  EXPECT_EQ(read_text_file(scratch.path("again.json")), read_text_file(data_file("batch.json")));
+  EXPECT_EQ(read_text_file(scratch.path("again.json")), read_text_file(worked_case("batch.json")));
 }
 
 TEST(BatchJson, SourceIsKept) {
-  Batch batch = read_batch(data_file("batch.json"));
+  Batch batch = read_batch(worked_case("batch.json"));
   batch.sequences[1].source =
       "clips/\xC3\x9Cn\xC3\xAF"
       "code \"quoted\", 7.mp4";
@@ -47,7 +47,7 @@ TEST(BatchJson, EveryFaultNamesFileFieldAndValue) {
   using Json = nlohmann::json;
   const Scratch scratch;
   const auto after = [&](const std::function<void(Json&)>& change) {
-    Json json = Json::parse(read_text_file(data_file("batch.json")));
+    Json json = Json::parse(read_text_file(worked_case("batch.json")));
     change(json);
     const std::string path = scratch.file("b.json", json.dump());
     return refusal([&] { read_batch(path); });
@@ -73,7 +73,7 @@ TEST(BatchJson, EveryFaultNamesFileFieldAndValue) {
 }
 
 TEST(BatchJson, ALargeBatchComesBackInTime) {
-  Batch batch = read_batch(data_file("batch.json"));
+  Batch batch = read_batch(worked_case("batch.json"));
   batch.sequences.clear();
   constexpr int kSequences = 200'000;
   for (int i = 0; i < kSequences; ++i) {

@@ -34,9 +34,10 @@ struct Outcome {
 };
 
 /// Reads `rounds` broken copies of a file. Anything but an input error fails the test.
-inline Outcome read_broken(const std::string& name, int rounds, const std::function<void(const std::string&)>& read) {
+inline Outcome read_broken(const std::string& file, int rounds, const std::function<void(const std::string&)>& read) {
   const Scratch scratch;
-  const std::string text = read_text_file(data_file(name));
+  const std::string name = std::filesystem::path(file).filename();
+  const std::string text = read_text_file(file);
   read(scratch.file(name, text));  // positive control: whole, it is read
   Outcome outcome;
   for (int seed = 1; seed <= rounds; ++seed) {

@@ -9,12 +9,13 @@
 namespace zellige {
 namespace {
 
+using zellige::testing::data_file;
 using zellige::testing::Outcome;
 using zellige::testing::read_broken;
 
 TEST(BrokenTables, CsvManifests) {
   for (const char* name : {"opensora_meta_mixed.csv", "miradata_v0_clips.csv"}) {
-    const Outcome outcome = read_broken(name, 300, [](const std::string& path) {
+    const Outcome outcome = read_broken(data_file(name), 300, [](const std::string& path) {
       const Manifest manifest = read_manifest(path);
       EXPECT_GT(manifest.samples.size() + manifest.skipped.size(), 0u);
     });
@@ -23,7 +24,8 @@ TEST(BrokenTables, CsvManifests) {
 }
 
 TEST(BrokenTables, ParquetManifests) {
-  EXPECT_GT(read_broken("opensora_table.parquet", 300, [](const std::string& path) { read_manifest(path); }).refused,
+  EXPECT_GT(read_broken(data_file("opensora_table.parquet"), 300, [](const std::string& path) { read_manifest(path); })
+                .refused,
             30);
 }
 

@@ -12,12 +12,12 @@ namespace zellige {
 namespace {
 
 using ::testing::HasSubstr;
-using zellige::testing::data_file;
 using zellige::testing::refusal;
 using zellige::testing::Scratch;
+using zellige::testing::worked_case;
 
 TEST(CatalogJson, WorkedCaseReadsAndComesBackByteForByte) {
-  const Catalog catalog = read_catalog(data_file("catalog.json"));
+  const Catalog catalog = read_catalog(worked_case("catalog.json"));
   EXPECT_EQ(catalog.model, model_preset("wan2.1-t2v-1.3b"));
   ASSERT_EQ(catalog.buckets.size(), 3u);
   EXPECT_EQ(catalog.buckets[2], (Bucket{"480p10s", MediaKind::video, 161, 480, 832, Tokens{63960}}));
@@ -25,7 +25,7 @@ TEST(CatalogJson, WorkedCaseReadsAndComesBackByteForByte) {
   EXPECT_EQ(catalog.find("1080P"), std::nullopt);
   const Scratch scratch;
   write_catalog(catalog, scratch.path("again.json"));
-  EXPECT_EQ(read_text_file(scratch.path("again.json")), read_text_file(data_file("catalog.json")));
+  EXPECT_EQ(read_text_file(scratch.path("again.json")), read_text_file(worked_case("catalog.json")));
 }
 
 TEST(CatalogJson, EveryPresetSurvives) {
@@ -40,7 +40,7 @@ TEST(CatalogJson, EveryPresetSurvives) {
 
 // Takes the worked case, changes one value, and returns what the reader says.
 std::string after(const std::function<void(nlohmann::json&)>& change) {
-  nlohmann::json json = nlohmann::json::parse(read_text_file(data_file("catalog.json")));
+  nlohmann::json json = nlohmann::json::parse(read_text_file(worked_case("catalog.json")));
   change(json);
   const JsonDocument document = JsonDocument::from_text(json.dump(), "c.json");
   return refusal([&] { catalog_from(document.root()); });

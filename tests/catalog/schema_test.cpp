@@ -15,10 +15,10 @@ namespace zellige {
 namespace {
 
 using Json = nlohmann::json;
-using zellige::testing::data_file;
 using zellige::testing::refusal;
 using zellige::testing::Scratch;
 using zellige::testing::why_not_schema;
+using zellige::testing::worked_case;
 
 constexpr const char* kCatalog = "catalog.schema.json";
 constexpr const char* kBatch = "batch.schema.json";
@@ -36,7 +36,7 @@ TEST(CatalogSchema, TakesWhatWeWrite) {
 }
 
 TEST(CatalogSchema, RefusesTheFaultsThatTheReadersRefuse) {
-  const Json good = Json::parse(read_text_file(data_file("batch.json")));
+  const Json good = Json::parse(read_text_file(worked_case("batch.json")));
   EXPECT_EQ(why_not_schema(good, kBatch), "");
   const std::vector<std::pair<std::function<void(Json&)>, std::string>> faults = {
       {[](Json& j) { j["version"] = 2; }, "/version: not 1"},

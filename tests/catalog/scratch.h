@@ -42,4 +42,9 @@ inline std::string data_file(std::string_view name) {
   return std::string(ZELLIGE_TEST_DATA) + "/data/" + std::string(name);
 }
 
+/// A file of the design's worked case.
+inline std::string worked_case(std::string_view name) {
+  return std::string(ZELLIGE_SOURCE_DIR) + "/tests/golden/worked_case/" + std::string(name);
+}
+
 }  // namespace zellige::testing
