@@ -16,7 +16,8 @@ namespace zellige {
 struct PlanOptions {
   Menu menu = Menu::powers_of_two;
   double time_limit_s = 60;  ///< wall time after which a planner returns the best it has (or timeout)
-  /// Deterministic work limit of a CP-SAT solve, in its own unit; 0: none. With it set ranks agree on the plan.
+  /// Deterministic work limit of a CP-SAT solve, in its own unit; 0: none. With it set ranks agree on the plan: our own
+  /// methods then do not look at the wall clock.
   double work_limit = 0;
   int workers = 1;  ///< solver threads; more than one makes plans depend on timing
   std::uint64_t seed = 0;

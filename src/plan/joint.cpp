@@ -19,7 +19,7 @@ class Joint final : public Planner {
   Plan plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
             std::stop_token stop) const override {
     check_options(options);
-    const Deadline deadline(options.time_limit_s, std::move(stop));
+    const Deadline deadline = deadline_of(options, std::move(stop));
     const std::vector<BucketIndex> buckets = match_buckets(batch, profile);
     std::string why_not;
     const std::shared_ptr<const cp::Solver> solver = cp::Solver::find(options.ortools, why_not);

@@ -2,6 +2,8 @@
 #include "plan/settings.h"
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "base/json.h"
 #include "plan/wide.h"
@@ -31,6 +33,11 @@ void check_options(const PlanOptions& options) {
           in_quotes(options.exec.engine), "'coalesced' or 'paper'");
   require(options.exec.waves >= 1 && options.exec.waves <= kMaxWaves, "exec.waves", std::to_string(options.exec.waves),
           ("between 1 and " + std::to_string(kMaxWaves)).c_str());
+}
+
+Deadline deadline_of(const PlanOptions& options, std::stop_token stop) {
+  const bool is_timed = options.work_limit == 0;
+  return Deadline(is_timed ? options.time_limit_s : std::numeric_limits<double>::infinity(), std::move(stop));
 }
 
 std::int64_t relaxed_load(std::int64_t load_us, double epsilon) {

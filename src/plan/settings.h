@@ -2,13 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
+#include "plan/deadline.h"
 #include "zellige/planner.h"
 
 namespace zellige {
 
 /// Refuses options that make no sense (Code::input), naming the option and its value.
 void check_options(const PlanOptions& options);
+
+/// The deadline of a plan that starts now. A work limit stands alone: wall time would end searches at different places
+/// on different ranks.
+Deadline deadline_of(const PlanOptions& options, std::stop_token stop);
 
 /// floor((1 + epsilon) x load_us), the load limit of the second anchor round. Exact: epsilon is taken in whole
 /// billionths, so that 1e-3 gives floor(1001 * load_us / 1000).
