@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige catalog: what a manifest holds, in buckets.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -24,6 +25,7 @@ struct Arguments {
   ManifestOptions options;
   int height = 0;
   int width = 0;
+  double fps = 0;
   std::size_t show_skipped = 10;
   bool json = false;
 };
@@ -60,9 +62,10 @@ Code show_sizes(const Arguments& arguments, const Manifest& manifest) {
     if (sample.usable()) {
       ++sizes[{sample.kind, *sample.frames, *sample.height, *sample.width}];
     } else {
-      skipped.push_back({sample.row, std::string(sample.path), "frames, height or width is not known"});
+      skipped.push_back({sample.row, sample.path, sample.why_unusable});
     }
   }
+  std::stable_sort(skipped.begin(), skipped.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
   std::int64_t usable = 0, exact = 0, exact_tokens = 0;
   Table table({"kind", "size", "samples", "tokens each"});
   auto rows = nlohmann::ordered_json::array();
@@ -142,6 +145,7 @@ Code show_buckets(const Arguments& arguments, const Manifest& manifest) {
              plural(static_cast<std::int64_t>(manifest.samples.size()), "sample"), grouped(used),
              plural(static_cast<std::int64_t>(samples.catalog.buckets.size()), "bucket"), grouped(tokens));
   table.print();
+  for (const auto& note : samples.notes) fmt::print(stderr, "note: {}\n", note);
   print_skipped(samples.skipped, arguments.show_skipped);
   return Code::ok;
 }
@@ -149,6 +153,7 @@ Code show_buckets(const Arguments& arguments, const Manifest& manifest) {
 Code run(Arguments arguments) {
   if (arguments.height > 0) arguments.options.assumed_height = arguments.height;
   if (arguments.width > 0) arguments.options.assumed_width = arguments.width;
+  if (arguments.fps > 0) arguments.options.assumed_fps = arguments.fps;
   const Manifest manifest = read_manifest(arguments.manifest, arguments.options);
   return arguments.rules.empty() ? show_sizes(arguments, manifest) : show_buckets(arguments, manifest);
 }
@@ -168,6 +173,7 @@ void add_catalog(CLI::App& root, Run& chosen) {
       ->check(CLI::PositiveNumber);
   command->add_option("--width", arguments->width, "Width in pixels of samples whose row has none")
       ->check(CLI::PositiveNumber);
+  command->add_option("--fps", arguments->fps, "Frame rate of videos whose row has none")->check(CLI::PositiveNumber);
   command->add_option("--model", arguments->model, "Geometry that counts tokens where there are no rules")
       ->capture_default_str()
       ->excludes(rules);

@@ -132,7 +132,7 @@ def test_a_missing_solver_is_exit_5(zellige, example):
 def test_catalog_and_batch_arguments(zellige, root, tmp_path):
     demo = root / "examples/demo"
     refuse(zellige("catalog", "nowhere.csv"), 2, "nowhere.csv")
-    refuse(zellige("catalog", demo / "manifest.csv", "--format", "opensora"), 2, "opensora")
+    refuse(zellige("catalog", demo / "manifest.csv", "--format", "opensorra"), 2, "opensorra", "opensora")
     refuse(zellige("catalog", demo / "manifest.csv", "--rules", demo / "manifest.csv"), 2, "manifest.csv")
     refuse(zellige("batch"), 2, "MANIFEST", "--workload")
     refuse(zellige("batch", "--workload", "high:V47x"), 2, "high:V47x")
