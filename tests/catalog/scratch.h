@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/worked_case_file.h"
+
 namespace zellige::testing {
 
 /// A folder of this test alone, removed afterwards.
@@ -40,11 +42,6 @@ class Scratch {
 
 inline std::string data_file(std::string_view name) {
   return std::string(ZELLIGE_TEST_DATA) + "/data/" + std::string(name);
-}
-
-/// A file of the design's worked case.
-inline std::string worked_case(std::string_view name) {
-  return std::string(ZELLIGE_SOURCE_DIR) + "/tests/golden/worked_case/" + std::string(name);
 }
 
 }  // namespace zellige::testing

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "catalog/refusal.h"
 #include "catalog/scratch.h"
-#include "profile/worked_case.h"
+#include "testing/worked_case_file.h"
 #include "zellige/profile.h"
 
 namespace zellige {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/refusal.h"
-#include "profile/worked_case.h"
+#include "testing/worked_case_file.h"
 #include "zellige/error.h"
 
 namespace zellige {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "profile/worked_case.h"
 #include "testing/json_schema.h"
+#include "testing/worked_case_file.h"
 #include "zellige/profile.h"
 
 namespace zellige {
