@@ -119,6 +119,51 @@ TEST(AnchorPlacement, EqualsBruteForceWithSixSequences) {
   }
 }
 
+TEST(AnchorPlacement, PutsNoTwoShardsOfASequenceOnARank) {
+  REQUIRE_SOLVER();
+  // Were a rank allowed two shards of one sequence, loads of 4 us would do.
+  Problem problem{4, 29, {}};
+  problem.groups.push_back({0, {0}, {{{1, 3, 1}, 3, 3, 27}, {{1, 4, 1}, 4, 3, 18}}});
+  problem.groups.push_back({1, {1, 2}, {{{1, 1, 1}, 1, 5, 8}, {{1, 2, 1}, 2, 2, 4}, {{1, 3, 1}, 3, 1, 2}}});
+  for (const Form form : {Form::rank_counts, Form::rank_sets, Form::sequences}) {
+    const AnchorResult result = solve(problem, form);
+    EXPECT_EQ(result.certificate.anchor_load, Microseconds{5}) << shown(form);
+    EXPECT_EQ(result.certificate.split_count, 2) << shown(form);
+  }
+}
+
+/// Many tiny ones with cheap shards: about one in 250 has a better optimum if a rank may hold a sequence twice.
+TEST(AnchorPlacement, EqualsBruteForceOnManySmallInstances) {
+  REQUIRE_SOLVER();
+  int infeasible = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomEngine engine(seed);
+    InstanceShape shape;
+    shape.ranks = 3 + static_cast<int>(draw_below(engine, 2));
+    shape.buckets = 1 + static_cast<int>(draw_below(engine, 2));
+    shape.sequences = 2 + static_cast<int>(draw_below(engine, 3));
+    shape.largest_degree = shape.ranks;
+    shape.configurations_a_degree = 1;
+    shape.longest_whole_us = 12;
+    shape.memory_over_mean = 0.8 + draw_unit(engine);
+    const Instance instance = random_instance(engine, shape);
+    const std::vector<bool> all(instance.batch.sequences.size(), true);
+    const auto optimum = brute_force(instance.batch, instance.profile, all, Menu::all, testing::a_thousandth_more);
+    const Problem problem = reduced(whole_problem(instance));
+    if (!why_never_fits(whole_problem(instance), instance.batch, instance.profile).empty()) continue;
+    const AnchorResult result = solve(problem, Form::rank_counts);
+    ASSERT_EQ(result.status == AnchorResult::Status::infeasible, !optimum);
+    infeasible += !optimum;
+    if (!optimum) continue;
+    EXPECT_TRUE(result.is_certified());
+    EXPECT_EQ(result.certificate.anchor_load, Microseconds{optimum->load_us});
+    EXPECT_EQ(result.certificate.split_count, optimum->splits);
+    EXPECT_NO_THROW(decode(problem, result.solution));
+  }
+  EXPECT_GT(infeasible, 20);
+}
+
 /// Beyond what can be enumerated the forms can still be held against each other.
 TEST(AnchorPlacement, FormsAgreeOnLargerInstances) {
   REQUIRE_SOLVER();
@@ -305,6 +350,22 @@ TEST(AnchorPlacement, AtTheLimitReturnsTheIncumbentAndAHonestBound) {
   const AnchorResult again = place_anchors(problem, solver().get(), {}, options, Deadline(options.time_limit_s, {}));
   EXPECT_EQ(again.solution.x, result.solution.x);
   EXPECT_EQ(again.certificate, result.certificate);
+}
+
+TEST(AnchorPlacement, BoundsAtALimitHoldForWhatMoreWorkFinds) {
+  REQUIRE_SOLVER();
+  const Problem problem = hard_problem();
+  PlanOptions options;
+  options.epsilon = 0.02;
+  const auto certificate_at = [&](double work_limit) {
+    options.work_limit = work_limit;
+    return place_anchors(problem, solver().get(), {}, options, Deadline(300, {})).certificate;
+  };
+  const Certificate little = certificate_at(0.01);
+  const Certificate more = certificate_at(0.5);
+  EXPECT_LT(*more.split_count, *little.split_count);  // else there is nothing to see
+  EXPECT_LE(*little.split_bound, *more.split_count);
+  EXPECT_LE(*little.anchor_bound, *more.anchor_load);
 }
 
 TEST(AnchorPlacement, CancelledBeforeItBeganIsATimeout) {

@@ -44,10 +44,10 @@ Instance random_instance(RandomEngine& engine, const InstanceShape& shape) {
     for (const Configuration config : configs) {
       const int degree = config.degree();
       if (++taken[degree] > (degree == 1 ? 1 : shape.configurations_a_degree)) continue;
-      // A share of the whole, up to a quarter dearer, now and then cheaper than its share.
-      const std::int64_t share = whole_us * static_cast<std::int64_t>(95 + draw_below(engine, 31)) / (100 * degree);
-      const std::int64_t share_of_need =
-          need * static_cast<std::int64_t>(100 + draw_below(engine, 41)) / (100 * degree);
+      // A share of the whole, up to a quarter dearer, or so much cheaper that two shards on one rank would pay if they
+      // were allowed.
+      const std::int64_t share = whole_us * static_cast<std::int64_t>(60 + draw_below(engine, 66)) / (100 * degree);
+      const std::int64_t share_of_need = need * static_cast<std::int64_t>(70 + draw_below(engine, 71)) / (100 * degree);
       Price price;
       price.config = config;
       price.time = {degree == 1 ? whole_us : std::max<std::int64_t>(1, share)};
