@@ -46,7 +46,12 @@ class Buffers final : public Participant {
  public:
   Buffers(Tensors inputs_in, Tensors outputs_in, c10::intrusive_ptr<ThreadWork> work)
       : inputs(std::move(inputs_in)), outputs(std::move(outputs_in)), work_(std::move(work)) {}
-  void finish(std::exception_ptr failure) noexcept override { work_->complete(failure); }
+  void finish(std::exception_ptr failure) noexcept override {
+    // The tensors are the callers' own again before they hear of it.
+    inputs.clear();
+    outputs.clear();
+    work_->complete(failure);
+  }
 
   Tensors inputs;
   Tensors outputs;
