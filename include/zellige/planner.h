@@ -50,8 +50,8 @@ std::vector<std::string> planner_names();
 std::vector<bool> anchor_buckets(const Profile& profile);
 
 /// Proved lower bound of the makespan over all placements of the batch on the menu, using options no dearer than
-/// `upper` only (a plan of that makespan is known): the larger of area bound and largest piece (planner.md, Independent
-/// parts).
+/// `upper` only (a plan of that makespan is known): the larger of area bound and largest piece
+/// (docs/concepts/certificate.md).
 Microseconds makespan_lower_bound(const Batch& batch, const Profile& profile, const PlanOptions& options,
                                   Microseconds upper);
 
