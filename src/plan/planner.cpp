@@ -17,10 +17,10 @@ struct Method {
 };
 
 constexpr std::array kMethods = {
-    Method{"zellige", [] { return make_two_stage("zellige", Form::rank_counts); }},
+    Method{"zellige", [] { return make_two_stage("zellige", Form::rank_counts, true); }},
     Method{"joint", [] { return make_joint("joint", Form::rank_counts); }},
     Method{"joint-no-ecf", [] { return make_joint("joint-no-ecf", Form::sequences); }},
-    Method{"zellige-no-ecf", [] { return make_two_stage("zellige-no-ecf", Form::sequences); }},
+    Method{"zellige-no-ecf", [] { return make_two_stage("zellige-no-ecf", Form::sequences, false); }},
     Method{"naive", make_naive},
     Method{"adaptiveload", make_adaptiveload},
     Method{"usp", make_usp},

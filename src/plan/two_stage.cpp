@@ -33,7 +33,8 @@ std::string why_unplaced(const std::vector<Filler>& fillers, const FillerResult&
 
 class TwoStage final : public Planner {
  public:
-  TwoStage(std::string method, Form form) : method_(std::move(method)), form_(form) {}
+  TwoStage(std::string method, Form form, bool own_first)
+      : method_(std::move(method)), form_(form), own_first_(own_first) {}
   std::string_view name() const override { return method_; }
 
   Plan plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
@@ -59,7 +60,7 @@ class TwoStage final : public Planner {
     settings.form = form_;
     settings.fall_back = form_ == Form::rank_counts;
     AnchorResult anchored;
-    bool is_own = form_ == Form::rank_counts;
+    bool is_own = own_first_;
     if (is_own) {
       anchored = place_anchors_own(anchors, profile, options, deadline);
       // CP-SAT is the safety net: for what the own solver found no placement for.
@@ -115,12 +116,13 @@ class TwoStage final : public Planner {
 
   std::string method_;
   Form form_;
+  bool own_first_;
 };
 
 }  // namespace
 
-std::unique_ptr<Planner> make_two_stage(std::string method, Form form) {
-  return std::make_unique<TwoStage>(std::move(method), form);
+std::unique_ptr<Planner> make_two_stage(std::string method, Form form, bool own_first) {
+  return std::make_unique<TwoStage>(std::move(method), form, own_first);
 }
 
 }  // namespace zellige

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "instance.h"
+#include "plan/two_stage.h"
 #include "zellige/check.h"
 #include "zellige/error.h"
 #include "zellige/planner.h"
@@ -73,6 +74,18 @@ TEST(EveryPlan, PassesTheCheckerOnSmallBatches) {
     }
   }
   EXPECT_GT(plans["zellige"], 150);
+  // The safety net, or without OR-Tools list scheduling: what "zellige" does when the own solver finds nothing.
+  const auto second = make_two_stage("zellige", Form::rank_counts, false);
+  for (std::uint64_t seed = 0; seed < 220; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", without the own solver");
+    const Instance instance = small_instance(seed);
+    expect_good(second->plan(instance.batch, instance.profile, limited_options()), instance);
+    PlanOptions alone = limited_options();
+    alone.ortools = "none";
+    const Plan greedy = second->plan(instance.batch, instance.profile, alone);
+    expect_good(greedy, instance);
+    EXPECT_EQ(greedy.solver, "greedy");
+  }
   EXPECT_GT(plans["naive"], 100);
   if (why_no_cp_sat().empty()) {
     EXPECT_GE(plans["joint"], plans["zellige"]);

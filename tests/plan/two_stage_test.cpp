@@ -198,6 +198,25 @@ TEST(TwoStage, GiantCountsArePlanned) {
   }
 }
 
+/// So many split anchors that no proof of their bound can be verified in a moment: the plan then carries none.
+TEST(TwoStage, GiantCountsOfSplitAnchorsPassTheChecker) {
+  Instance instance;
+  instance.batch = make_workload("high:V50");
+  instance.profile = built_in_profile("h200", instance.batch.catalog);
+  const std::vector<BatchSequence> step = instance.batch.sequences;
+  for (int copy = 1; copy < 200; ++copy) {
+    for (BatchSequence sequence : step) {
+      if (instance.batch.catalog.buckets[sequence.bucket].kind != MediaKind::video) continue;
+      sequence.id += "-" + std::to_string(copy);
+      instance.batch.sequences.push_back(sequence);
+    }
+  }
+  instance.profile.memory_usable = instance.profile.memory_usable * 200;
+  const Plan plan = plan_of(instance);
+  ASSERT_TRUE(plan.has_placement()) << plan.reason;
+  EXPECT_EQ(findings_of(plan, instance), "");
+}
+
 // ---- Without a plan
 
 TEST(TwoStage, ABucketThatFitsNoRankIsInfeasibleAndNamed) {
