@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command: parses, calls one subcommand, and turns errors into exit codes (docs/cli.md).
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
@@ -78,7 +79,11 @@ int main(int argc, char** argv) {
   }
   try {
     send_log_to_stderr(verbose);
-    return static_cast<int>(chosen());
+    const Code code = chosen();
+    // A full disk behind stdout shows only when the last of it is written.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return fail(Code::input, "stdout can't be written", false);
+    return static_cast<int>(code);
   } catch (const zellige::Error& error) {
     return fail(error.code(), error.what(), json);
   } catch (const std::bad_alloc&) {

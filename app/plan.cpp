@@ -37,6 +37,10 @@ void print_ranks(const Plan& plan, const Score& score, const Profile& profile) {
 }
 
 Code run(const Arguments& arguments) {
+  if (!arguments.output.empty() && arguments.output == arguments.report) {
+    throw Error(Code::input, "plan",
+                fmt::format("-o and --report both name '{}'; give them a file each", arguments.output));
+  }
   const Batch batch = read_batch(arguments.planning.batch);
   const Profile profile = load_profile(arguments.planning.profile, batch);
   const auto planner = make_planner(arguments.method);

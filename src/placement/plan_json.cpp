@@ -241,7 +241,38 @@ Plan read_plan(const std::string& path, const Batch& batch) {
   return read(JsonDocument::from_file(path), &batch.catalog.model);
 }
 
-Plan read_plan_for_display(const std::string& path) { return read(JsonDocument::from_file(path), nullptr); }
+Plan read_plan_for_display(const std::string& path) {
+  Plan plan = read(JsonDocument::from_file(path), nullptr);
+  if (!plan.has_placement()) return plan;
+  // Nobody checks a plan that is only looked at, so whoever draws it must be able to index by rank.
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Code::input, "placement.read_plan", path + ": " + what);
+  };
+  const auto ranks = static_cast<std::size_t>(plan.placement.ranks);
+  const auto expect_each_rank = [&](const char* field, std::size_t size) {
+    if (size == ranks) return;
+    refuse(std::string(field)
+               .append(" has ")
+               .append(std::to_string(size))
+               .append(" entries; it must have one for each of ")
+               .append(std::to_string(ranks))
+               .append(" ranks"));
+  };
+  expect_each_rank("load_us", plan.load.size());
+  expect_each_rank("memory_bytes", plan.memory.size());
+  for (const auto& sequence : plan.placement.sequences) {
+    if (static_cast<std::int64_t>(sequence.ranks.size()) != sequence.config.degree()) {
+      refuse("sequence " + in_quotes(sequence.id) + " has " + std::to_string(sequence.ranks.size()) +
+             " ranks; its configuration needs " + std::to_string(sequence.config.degree()));
+    }
+    for (const Rank rank : sequence.ranks) {
+      if (rank >= 0 && static_cast<std::size_t>(rank) < ranks) continue;
+      refuse("sequence " + in_quotes(sequence.id) + " names rank " + std::to_string(rank) + "; ranks are 0 to " +
+             std::to_string(ranks - 1));
+    }
+  }
+  return plan;
+}
 
 void write_plan(const Plan& plan, const std::string& path) { write_text_file(path, plan_json(plan)); }
 

@@ -147,6 +147,18 @@ def test_explain_refuses_what_is_no_plan(zellige, example):
     refuse(zellige("explain", example / "batch.json"), 2, "zellige.plan")
 
 
+@pytest.mark.parametrize(
+    "edit, fragment",
+    [
+        (lambda d: d.update(load_us=[]), "load_us has 0 entries"),
+        (lambda d: d["sequences"][0].update(ranks=[0, 77]), "rank 77; ranks are 0 to 1"),
+        (lambda d: d["sequences"][0].update(ranks=[]), "'clip-7' has 0 ranks"),
+    ],
+)
+def test_explain_refuses_what_it_cannot_draw(zellige, example, tmp_path, edit, fragment):
+    refuse(zellige("explain", edited(example, tmp_path, "plan", edit)), 2, fragment)
+
+
 def test_output_that_cannot_be_written(zellige, example):
     refuse(zellige("plan", example / "batch.json", "--profile", example / "profile.json", "-o", "/nowhere/plan.json"), 2, "/nowhere/plan.json")
 
