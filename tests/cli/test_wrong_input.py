@@ -2,6 +2,8 @@
 """Wrong input to each subcommand: the right exit code, and a message that names the thing, its value, and what would be right."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -167,3 +169,19 @@ def test_nothing_goes_to_stdout_on_failure(zellige):
     result = zellige("plan", "missing.json", "--profile", "h200")
     assert result.out == "" and result.err.startswith("zellige: ")
     assert "\x1b" not in result.err, "no colour when not a terminal"
+
+
+def test_outputs_do_not_overwrite_each_other(zellige, example, tmp_path):
+    out = tmp_path / "both"
+    result = zellige("plan", example / "batch.json", "--profile", example / "profile.json", "-o", out, "--report", out)
+    refuse(result, 2, "--report", str(out))
+    assert not out.exists()
+
+
+def test_a_full_stdout_is_no_success(example):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [os.environ["ZELLIGE_COMMAND"], "check", example / "plan.json", example / "batch.json", "--profile",
+             example / "profile.json"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert result.returncode == 2 and "stdout" in result.stderr
