@@ -14,7 +14,7 @@ build: configure
 	@cmake --build build -j $(JOBS)
 
 demo: configure
-	@cmake --build build -j $(JOBS) --target zellige_command
+	@cmake --build build -j $(JOBS) --target zellige_programs
 	@examples/demo.sh
 
 test: build

@@ -10,13 +10,14 @@ cmake --build "$build" --target zellige_bench >/dev/null
 names=("$@")
 if ((${#names[@]} == 0)); then
   names=(catalog_manifest placement_check lowering plan_large planner_high_v50 planner_suites planner_adversarial planner_scale
-    engine_overhead)
+    engine_overhead start_up)
 fi
 mkdir -p bench/results
 for name in "${names[@]}"; do
   echo "== $name" >&2
   case "$name" in
     planner_suites | planner_adversarial | planner_scale) "$build/bench/planner_suites" "$name" "bench/results/$name.json" ;;
+    start_up) python3 bench/start_up.py "$build" "bench/results/$name.json" ;;
     *) "$build/bench/$name" "bench/results/$name.json" ;;
   esac
 done

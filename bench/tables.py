@@ -46,6 +46,12 @@ TABLES = {
          ("split_uncertified", "splits not proved", 1, "{:.0f}"), ("verify_p50_ms", "verification p50, ms", 1, "{:.2f}"),
          ("verify_p99_ms", "p99, ms", 1, "{:.2f}")],
     ),
+    "start_up": (
+        "Start of the command, least and median of 31 runs: `zellige` loads no libtorch, `zellige-torch` is what a subcommand that needs it "
+        "becomes. The last column is the least time over that with libtorch.",
+        [("what", "command", None, "{}"), ("least_us", "least, ms", MS, "{:.1f}"), ("median_us", "median, ms", MS, "{:.1f}"),
+         ("least_to_with_torch", "of zellige-torch", 0.01, "{:.1f}%")],
+    ),
     "engine_overhead": (
         "The engine on four thread ranks against dense attention of the same sequences on one thread, forward and backward of two layers: "
         "processor time of all ranks together over that of the dense run, less one. Goal: 15% at the demo's sizes.",

@@ -23,7 +23,6 @@ foreach(wheel IN ITEMS zellige_arrow zellige_torch)
   endif()
 endforeach()
 install(DIRECTORY include/zellige DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS zellige_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT zellige_targets NAMESPACE zellige:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)
 configure_package_config_file(cmake/zellige-config.cmake.in zellige-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)

@@ -2,6 +2,8 @@
 #include "plan/two_stage.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/json.h"
@@ -46,11 +48,14 @@ class TwoStage final : public Planner {
     const Problem whole =
         make_problem(batch, profile, buckets, std::vector<bool>(is_anchor.size(), true), options.menu);
     const Problem anchors = reduced(make_problem(batch, profile, buckets, is_anchor, options.menu));
-    const std::shared_ptr<const cp::Solver> solver = anchors.groups.empty() ? nullptr : find_solver(options);
+    // Loading OR-Tools takes longer than the own solver needs for most plans: only once CP-SAT is to be asked.
+    std::shared_ptr<const cp::Solver> solver;
+    const bool needs_solver = !anchors.groups.empty();
+    if (needs_solver && (!own_first_ || names_missing_file(options))) solver = find_solver(options);
 
     Plan plan;
     plan.method = method_;
-    plan.solver = solver ? "cp-sat" : "greedy";
+    plan.solver = own_first_ ? "own" : solver ? "cp-sat" : "greedy";
     if (std::string reason = why_infeasible(whole, batch, profile); !reason.empty()) {
       finish_without(plan, PlanStatus::infeasible, std::move(reason), batch, profile, options, deadline);
       return plan;
@@ -66,8 +71,11 @@ class TwoStage final : public Planner {
       // CP-SAT is the safety net: for what the own solver found no placement for.
       is_own = anchored.status == AnchorResult::Status::solved;
     }
-    if (!is_own) anchored = place_anchors(anchors, solver.get(), settings, options, deadline);
-    if (is_own) plan.solver = "own";
+    if (!is_own) {
+      if (needs_solver && !solver) solver = find_solver(options);
+      plan.solver = solver ? "cp-sat" : "greedy";
+      anchored = place_anchors(anchors, solver.get(), settings, options, deadline);
+    }
     plan.certificate = anchored.certificate;
     if (anchored.status != AnchorResult::Status::solved) {
       finish_without(plan, anchored.plan_status(), std::move(anchored.reason), batch, profile, options, deadline);
@@ -103,6 +111,12 @@ class TwoStage final : public Planner {
   }
 
  private:
+  // A file that was asked for by name and is not there is refused also where it would not be needed.
+  static bool names_missing_file(const PlanOptions& options) {
+    std::error_code ignored;
+    return options.ortools.find('/') != std::string::npos && !std::filesystem::exists(options.ortools, ignored);
+  }
+
   std::shared_ptr<const cp::Solver> find_solver(const PlanOptions& options) const {
     std::string why_not;
     auto solver = cp::Solver::find(options.ortools, why_not);

@@ -30,6 +30,8 @@ def test_what_is_installed(prefix):
     assert (prefix / "include/zellige/planner.h").exists()
     assert not list(prefix.rglob("json.h")), "private headers stay at home"
     assert run(prefix / "bin/zellige", "--version").startswith("zellige ")
+    if (Path(os.environ["ZELLIGE_BUILD"]) / "zellige-torch").exists():
+        assert "CONFIG" in run(prefix / "bin/zellige", "train", "--help"), "one program finds the other where both are installed"
 
 
 def test_a_consumer_builds_by_find_package(prefix, tmp_path):
