@@ -99,19 +99,26 @@ Code run(const Arguments& arguments) {
   if (arguments.steps > 0) config.run.steps = arguments.steps;
   if (!arguments.log.empty()) config.run.log = arguments.log;
   if (!arguments.report.empty()) config.run.report = arguments.report;
+  if (arguments.parity && config.ranks.backend == "nccl") {
+    throw Error(Code::input, "train", "--parity runs the step on one rank too, which needs [ranks] backend 'threads'");
+  }
   for (const auto& method : arguments.compare) make_planner(method_name(method));
 
+  // Of several processes rank 0 speaks.
+  const Env env = Env::from_process();
+  const bool speaks = config.ranks.backend != "nccl" || env.rank.value_or(0) == 0;
   std::ofstream log;
-  if (!config.run.log.empty()) {
+  if (speaks && !config.run.log.empty()) {
     log.open(config.run.log, std::ios::trunc);
     if (!log)
       throw Error(Code::input, "train",
                   fmt::format("log '{}' can't be written: {}", config.run.log, std::strerror(errno)));
   }
-  const bool text = !arguments.json;
+  const bool text = speaks && !arguments.json;
   const Interrupt interrupt;
   TrainHooks hooks;
-  hooks.ortools = Env::from_process().ortools.value_or("");
+  hooks.ortools = env.ortools.value_or("");
+  hooks.env = env;
   hooks.stop = interrupt.token();
   FirstStep first;
   hooks.planned = [&](int step, const Batch& batch, const Plan& plan, const Profile& profile) {
@@ -129,6 +136,7 @@ Code run(const Arguments& arguments) {
                config.run.steps, config.data.latents);
   }
   const std::vector<StepRecord> records = train(config, hooks);
+  if (!speaks) return static_cast<int>(records.size()) < config.run.steps ? Code::timeout : Code::ok;
   const std::vector<Plan> compared =
       records.empty() ? std::vector<Plan>{} : compare_first(arguments, config, first, hooks.stop);
   if (!config.run.report.empty() && !records.empty())

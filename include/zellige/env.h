@@ -22,6 +22,11 @@ struct Env {
   std::optional<int> local_rank;
   std::optional<std::string> master_address;
   std::optional<int> master_port;
+  /// TORCHELASTIC_USE_AGENT_STORE is "True": torchrun itself serves the rendezvous at MASTER_ADDR:MASTER_PORT. Else
+  /// rank 0 does.
+  bool agent_store = false;
+  /// TORCHELASTIC_RESTART_COUNT: how often torchrun has started this group of processes again. Unset: 0.
+  int restart_count = 0;
 
   /// Reads all of the above. Errors: Code::input when a number is none, naming the variable and its value.
   static Env from_process();

@@ -12,6 +12,7 @@
 
 #include "zellige/batch.h"
 #include "zellige/catalog.h"
+#include "zellige/env.h"
 #include "zellige/flow.h"
 #include "zellige/placement.h"
 #include "zellige/planner.h"
@@ -46,10 +47,10 @@ struct TrainConfig {
     PlanOptions options;  ///< menu, time_limit_s, waves, keep_kv
   } plan;
   struct Ranks {
-    std::string backend = "threads";
-    int count = 1;             ///< N
-    int threads_per_rank = 1;  ///< threads backend
-    double timeout_s = 600;    ///< a collective that one rank does not join by then fails on all
+    std::string backend = "threads";  ///< or "nccl": one process a GPU, started by torchrun
+    int count = 1;                    ///< N
+    int threads_per_rank = 1;         ///< threads backend
+    double timeout_s = 600;           ///< a collective that one rank does not join by then fails on all
   } ranks;
   struct Optimizer {
     double lr = 1e-4;
@@ -104,13 +105,15 @@ struct StepRecord {
 /// The record as one line of JSON, without the newline; units in the names.
 std::string json_line(const StepRecord& record);
 
-/// What the library needs from its host, and tells it. Callbacks come from one thread at a time, in order of steps.
+/// What the library needs from its host, and tells it. Callbacks come from one thread at a time, in order of steps; of
+/// several processes, on rank 0 only.
 struct TrainHooks {
   /// A step's plan is made and checked.
   std::function<void(int step, const Batch&, const Plan&, const Profile&)> planned;
   /// A step is done on all ranks.
   std::function<void(const StepRecord&)> stepped;
   std::string ortools;   ///< as PlanOptions::ortools
+  Env env;               ///< where this process stands among others, for backend "nccl"
   std::stop_token stop;  ///< ends the run before the next step; from `planned`, before the step just planned
 };
 
@@ -119,7 +122,8 @@ struct TrainHooks {
 /// Returns the records of all steps, fewer when stopped.
 /// Errors: Code::input for a configuration or data that can't be; Code::infeasible or Code::timeout when a batch has no
 ///   plan, Code::internal when the checker refuses a plan: all ranks end with the same error before any of them enters
-///   a collective; Code::communication when ranks fail; Code::internal for a loss that is no number, naming the step.
+///   a collective; Code::communication when ranks fail; with backend "nccl" what join_world says; Code::internal for a
+///   loss that is no number, naming the step.
 std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks = {});
 
 /// How the first step by plan compares with the same batch on one rank.

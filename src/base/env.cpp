@@ -40,6 +40,8 @@ Env Env::from_process() {
   env.local_rank = number_variable("LOCAL_RANK");
   env.master_address = text_variable("MASTER_ADDR");
   env.master_port = number_variable("MASTER_PORT");
+  env.agent_store = text_variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  env.restart_count = number_variable("TORCHELASTIC_RESTART_COUNT").value_or(0);
   return env;
 }
 

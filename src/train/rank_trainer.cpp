@@ -22,9 +22,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // small: its sync starts early in the backward pass
 constexpr std::int64_t kBucketBytes = 25 << 20;
 
-WanTransformer::Options model_options(Precision precision) {
-  if (precision == Precision::fp64) return {.parameters = at::kDouble, .compute = at::kDouble};
-  return {.parameters = at::kFloat, .compute = precision == Precision::bf16 ? at::kBFloat16 : at::kFloat};
+WanTransformer::Options model_options(Precision precision, at::Device device) {
+  if (precision == Precision::fp64) return {.parameters = at::kDouble, .compute = at::kDouble, .device = device};
+  const at::ScalarType compute = precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  return {.parameters = at::kFloat, .compute = compute, .device = device};
 }
 
 // Buckets fill from the last parameters on, whose gradients are ready first.
@@ -60,11 +61,13 @@ void require_number(const char* what, double value, std::int64_t step) {
 
 WanConfig wan_config(const TrainConfig& config) { return wan_config(config.model, config.text_dim); }
 
-RankTrainer::RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group)
+RankTrainer::RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group,
+                         at::Device device)
     : config_(config),
       rank_(rank),
       group_(std::move(group)),
-      model_(wan_config(config), model_options(config.run.precision)),
+      device_(device),
+      model_(wan_config(config), model_options(config.run.precision, device)),
       engine_(group_),
       source_(synthetic_latents(model_.config(), config.run.seed)),
       flow_(config.flow),
@@ -76,9 +79,13 @@ RankTrainer::RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_pt
 RankTrainer::~RankTrainer() = default;
 
 at::Tensor RankTrainer::sum_over_ranks(at::Tensor values) const {
-  std::vector<at::Tensor> list = {std::move(values)};
-  group_->allreduce(list)->wait();
-  return list[0];
+  std::vector<at::Tensor> list = {values.to(device_)};
+  if (const auto work = group_->allreduce(list)) work->wait();
+  return list[0].to(at::kCPU);
+}
+
+int RankTrainer::count_ranks(bool flag) const {
+  return static_cast<int>(sum_over_ranks(at::full({}, flag ? 1 : 0, at::kDouble)).item<double>());
 }
 
 double RankTrainer::run(const Batch& batch, const Placement& placement, std::int64_t step) {
@@ -94,7 +101,7 @@ double RankTrainer::run(const Batch& batch, const Placement& placement, std::int
       part.input,
       [this](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) { return engine_.attention(q, k, v); },
       config_.run.checkpointing);
-  const at::Tensor loss = flow_loss(prediction, part.target, part.token_weights);
+  const at::Tensor loss = flow_loss(prediction, part.target.to(device_), part.token_weights.to(device_));
   reducer_->prepare_for_backward({loss});
   // The sync averages over ranks; the gradient of the batch's loss is a sum.
   (loss * static_cast<double>(placement.ranks)).backward();

@@ -28,7 +28,9 @@ struct StepOutcome {
 /// Collective: every rank makes one with the same configuration, and makes the same calls in the same order.
 class RankTrainer {
  public:
-  RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group);
+  /// @param device  where the rank computes: the CPU for thread ranks, else its GPU
+  RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group,
+              at::Device device = at::kCPU);
   ~RankTrainer();
   RankTrainer(const RankTrainer&) = delete;
   RankTrainer& operator=(const RankTrainer&) = delete;
@@ -41,6 +43,9 @@ class RankTrainer {
   /// Errors: Code::internal on every rank when loss or gradients are no numbers.
   StepOutcome step(const Batch& batch, const Placement& placement, std::int64_t step);
 
+  /// On how many ranks `flag` is set. Collective.
+  int count_ranks(bool flag) const;
+
   WanTransformer& model() { return model_; }
   std::string_view data_label() const { return source_->label(); }
 
@@ -50,6 +55,7 @@ class RankTrainer {
   TrainConfig config_;
   Rank rank_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  at::Device device_;
   WanTransformer model_;
   Engine engine_;
   std::unique_ptr<LatentSource> source_;

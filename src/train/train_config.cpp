@@ -139,9 +139,6 @@ void read_ranks(const JsonValue& value, TrainConfig::Ranks& ranks) {
   if (std::ranges::find(backends, ranks.backend) == backends.end()) {
     backend.refuse("it must be one of " + joined(backends));
   }
-  if (ranks.backend == "nccl") {
-    backend.refuse("this version trains on \"threads\" only: ranks that are threads of one process, on the CPU");
-  }
   ranks.count = static_cast<int>(table.at("count").integer(1, 1024));
   table.take("threads_per_rank", ranks.threads_per_rank, 1, 1024);
   table.take_positive("timeout_s", ranks.timeout_s);

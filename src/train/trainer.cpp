@@ -9,6 +9,7 @@
 #include "train/rank_trainer.h"
 #include "train/step_source.h"
 #include "zellige/error.h"
+#include "zellige/process_group.h"
 #include "zellige/thread_ranks.h"
 
 namespace zellige {
@@ -16,13 +17,17 @@ namespace {
 
 void require_threads(const TrainConfig& config) {
   if (config.ranks.backend == "threads") return;
-  throw Error(Code::input, "train",
-              "[ranks] backend " + in_quotes(config.ranks.backend) + ": this version trains on \"threads\" only");
+  throw Error(Code::input, "train.parity",
+              "[ranks] backend " + in_quotes(config.ranks.backend) + ": parity with one rank needs \"threads\"");
+}
+
+std::chrono::milliseconds timeout_of(const TrainConfig& config) {
+  return std::chrono::milliseconds(std::llround(config.ranks.timeout_s * 1000));
 }
 
 ThreadRankOptions thread_options(const TrainConfig& config, int threads_per_rank) {
   ThreadRankOptions options;
-  options.timeout = std::chrono::milliseconds(std::llround(config.ranks.timeout_s * 1000));
+  options.timeout = timeout_of(config);
   options.threads_per_rank = threads_per_rank;
   return options;
 }
@@ -84,10 +89,7 @@ Placement on_one_rank(Placement placement) {
 
 double norm_of(const at::Tensor& tensor) { return tensor.to(at::kDouble).norm().item<double>(); }
 
-}  // namespace
-
-std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks) {
-  require_threads(config);
+std::vector<StepRecord> train_on_threads(const TrainConfig& config, const TrainHooks& hooks) {
   StepSource source(config, hooks);
   std::vector<StepRecord> records;
   const auto body = [&](Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
@@ -110,6 +112,53 @@ std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks
     throw;
   }
   return records;
+}
+
+// One rank is this process, the others are processes like it; every one of them draws and plans for itself.
+std::vector<StepRecord> train_in_processes(const TrainConfig& config, const TrainHooks& hooks) {
+  WorldGroupOptions options;
+  options.timeout = timeout_of(config);
+  const WorldGroup world = join_world(hooks.env, options);
+  if (world.ranks != config.ranks.count) {
+    throw Error(Code::input, "train",
+                "[ranks] count is " + std::to_string(config.ranks.count) + ", but the launcher started " +
+                    std::to_string(world.ranks) + " processes (WORLD_SIZE); use one number");
+  }
+  TrainHooks own = hooks;
+  if (world.rank != 0) own.planned = nullptr;
+  StepSource source(config, own);
+  RankTrainer trainer(config, world.rank, world.group, world.device);
+  std::vector<StepRecord> records;
+  for (int number = 0;; ++number) {
+    std::shared_ptr<const PlannedStep> step;
+    std::exception_ptr error;
+    try {
+      step = source.get(number);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    // A signal, or a solver that fails, may meet one process alone: all end together.
+    const int failed = trainer.count_ranks(error != nullptr);
+    const int stopped = trainer.count_ranks(!step);
+    if (error) std::rethrow_exception(error);
+    if (failed > 0) {
+      throw Error(
+          Code::communication, "train",
+          "step " + std::to_string(number) + ": " + std::to_string(failed) + " other ranks have no plan for it");
+    }
+    if (stopped > 0) break;
+    StepOutcome outcome = trainer.step(step->batch, step->plan.placement, number);
+    records.push_back(record_of(number, *step, source.profile(), std::move(outcome), trainer.data_label()));
+    if (world.rank == 0 && hooks.stepped) hooks.stepped(records.back());
+  }
+  return records;
+}
+
+}  // namespace
+
+std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks) {
+  if (config.ranks.backend == "nccl") return train_in_processes(config, hooks);
+  return train_on_threads(config, hooks);
 }
 
 Parity first_step_parity(const TrainConfig& config, const TrainHooks& hooks) {

@@ -25,7 +25,7 @@ PUBLIC = {
     "profile": "profile",
     "placement": "placement", "anchor_proof": "placement", "check": "placement", "score": "placement", "schedule": "placement",
     "planner": "plan",
-    "engine": "engine", "thread_ranks": "engine",
+    "engine": "engine", "thread_ranks": "engine", "process_group": "engine",
     "flow": "model", "model": "model",
     "calibrate": "calibrate",
     "trainer": "train",
