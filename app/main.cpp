@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
         add_check(root, chosen);
         add_compare(root, chosen);
         add_explain(root, chosen);
+        add_dry_run(root, chosen);
         list_torch_subcommands(root);
       });
 }

@@ -49,10 +49,10 @@ PlanOptions PlanningArguments::resolved() const {
   return result;
 }
 
-Profile load_profile(const std::string& name_or_file, const Batch& batch) {
+Profile load_profile(const std::string& name_or_file, const Batch& batch, bool checkpointing) {
   const auto built_in = built_in_profile_names();
   if (std::find(built_in.begin(), built_in.end(), name_or_file) != built_in.end()) {
-    return built_in_profile(name_or_file, batch.catalog, true, batch.ranks);
+    return built_in_profile(name_or_file, batch.catalog, checkpointing, batch.ranks);
   }
   std::error_code status;
   if (!std::filesystem::exists(name_or_file, status)) {

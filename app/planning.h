@@ -30,8 +30,9 @@ struct PlanningArguments {
 };
 
 /// A built-in profile by name, priced for the batch's catalog and ranks, or a file.
+/// @param checkpointing  of a built-in profile; a file says itself what it was made with
 /// Errors: Code::input when it is neither, listing the built-in ones.
-Profile load_profile(const std::string& name_or_file, const Batch& batch);
+Profile load_profile(const std::string& name_or_file, const Batch& batch, bool checkpointing = true);
 
 /// Exit code of a plan: 0 with a placement, 3 infeasible or none found, 4 timeout.
 Code code_of(const Plan& plan);

@@ -18,6 +18,7 @@ void add_batch(CLI::App& root, Run& chosen);
 void add_plan(CLI::App& root, Run& chosen);
 void add_check(CLI::App& root, Run& chosen);
 void add_compare(CLI::App& root, Run& chosen);
+void add_dry_run(CLI::App& root, Run& chosen);
 void add_explain(CLI::App& root, Run& chosen);
 void add_train(CLI::App& root, Run& chosen);
 

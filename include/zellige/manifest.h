@@ -125,6 +125,13 @@ class BatchDrawer {
   /// unique in the whole run. Never exceeds ranks x tokens_per_rank unless one sample alone does (it then comes alone).
   Batch next();
 
+  /// How far the first epoch of the kinds that are drawn from has come.
+  struct Progress {
+    std::int64_t samples = 0;
+    std::int64_t drawn = 0;  ///< of these, at least once
+  };
+  Progress first_epoch() const;
+
   /// The drawer's place in the stream as JSON text, and back: the batches after `restore` are those after `state`.
   /// Errors: Code::input for a state of other samples or options, or that is none.
   std::string state() const;

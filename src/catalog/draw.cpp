@@ -40,6 +40,10 @@ class Stream {
 
   bool empty() const { return samples_.empty(); }
   std::int64_t epoch() const { return epoch_; }
+  BatchDrawer::Progress first_epoch() const {
+    const std::size_t drawn = epoch_ > 0 ? samples_.size() : position_ - held_.size();
+    return {static_cast<std::int64_t>(samples_.size()), static_cast<std::int64_t>(drawn)};
+  }
 
   /// The next sample that fits; none when there is none among those held back and the next few.
   template <class Fits>
@@ -262,6 +266,18 @@ Batch BatchDrawer::next() {
   }
   ++at.step;
   return batch;
+}
+
+BatchDrawer::Progress BatchDrawer::first_epoch() const {
+  const Position& at = *position_;
+  Progress progress;
+  const auto count = [&](const Stream& stream) {
+    progress.samples += stream.first_epoch().samples;
+    progress.drawn += stream.first_epoch().drawn;
+  };
+  if (at.share_millionths > 0) count(at.videos);
+  if (at.share_millionths < kMillion) count(at.images);
+  return progress;
 }
 
 std::string BatchDrawer::state() const {

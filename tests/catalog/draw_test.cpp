@@ -116,6 +116,23 @@ TEST(Draw, SameSeedSameBatchesOtherSeedOthers) {
   EXPECT_EQ(different, 50);
 }
 
+TEST(Draw, SaysHowFarTheFirstEpochIs) {
+  for (const double share : {0.0, 0.3, 1.0}) {
+    SCOPED_TRACE("share " + std::to_string(share));
+    BatchDrawer drawer(kMixed.manifest, kMixed.samples, options_of(4, 20'000, share));
+    const std::int64_t samples = share == 0.0 ? 1000 : share == 1.0 ? 85 : 1085;
+    std::set<std::string> drawn;
+    bool passed_the_end = false;
+    for (int step = 0; step < 120; ++step) {
+      EXPECT_EQ(drawer.first_epoch().samples, samples);
+      EXPECT_EQ(drawer.first_epoch().drawn, static_cast<std::int64_t>(drawn.size()));
+      for (const BatchSequence& sequence : drawer.next().sequences) drawn.insert(sequence.source);
+      passed_the_end |= static_cast<std::int64_t>(drawn.size()) == samples;
+    }
+    EXPECT_TRUE(passed_the_end);
+  }
+}
+
 TEST(Draw, ResumedIsAsIfNeverStopped) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

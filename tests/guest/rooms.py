@@ -24,7 +24,7 @@ PUBLIC = {
     "catalog": "catalog", "batch": "catalog", "manifest": "catalog",
     "profile": "profile",
     "placement": "placement", "anchor_proof": "placement", "check": "placement", "score": "placement", "schedule": "placement",
-    "planner": "plan",
+    "planner": "plan", "dry_run": "plan",
     "engine": "engine", "thread_ranks": "engine", "process_group": "engine",
     "flow": "model", "model": "model",
     "calibrate": "calibrate",
