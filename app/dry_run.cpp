@@ -206,8 +206,8 @@ void print(const DryRun& run, const Subject& subject) {
   }
   for (const auto& step : run.failing) print_failing(step, profile, subject.options.listed);
   if (run.out_of_memory > static_cast<std::int64_t>(run.failing.size())) {
-    fmt::print("\nand {} more steps (--worst N shows more)\n",
-               run.out_of_memory - static_cast<std::int64_t>(run.failing.size()));
+    fmt::print("\nand {} (--worst N shows more)\n",
+               plural(run.out_of_memory - static_cast<std::int64_t>(run.failing.size()), "more step"));
   }
   for (const auto& remedy : run.remedies) fmt::print("\n{}\n", in_words(remedy, profile));
   print_steps("largest steps by memory:", run.largest, profile);
