@@ -23,6 +23,7 @@ const std::vector<ModelGeometry>& presets() {
       {"flux.1", 24, 24, 128, 57, 12288, {1, 8, 8}, {1, 2, 2}, 512, TextPlacement::joint_front},
       {"open-sora-2.0", 24, 24, 128, 57, 12288, {4, 8, 8}, {1, 2, 2}, 512, TextPlacement::joint_front},
       {"cogvideox-2b", 30, 30, 64, 30, 7680, {4, 8, 8}, {1, 2, 2}, 226, TextPlacement::joint_front},
+      {"cogvideox-5b", 48, 48, 64, 42, 12288, {4, 8, 8}, {1, 2, 2}, 226, TextPlacement::joint_front},
       {"ltx-video", 32, 32, 64, 28, 8192, {8, 32, 32}, {1, 1, 1}, 128, TextPlacement::cross},
   };
   return all;
