@@ -163,8 +163,19 @@ class Knapformer final : public Baseline {
     return accept(std::move(*trial));
   }
 
+  /// Every layout of the grammar: over all ranks, then those over fewer that the ranks repeat.
+  static std::vector<GroupLayout> all_layouts(int ranks, const std::vector<int>& sizes) {
+    std::vector<GroupLayout> layouts = group_layouts(ranks, sizes, kMostLayouts).layouts;
+    for (int copies = 2; copies <= ranks && layouts.size() < kMostLayouts; ++copies) {
+      if (ranks % copies != 0) continue;
+      const LayoutList fewer = group_layouts(ranks / copies, sizes, kMostLayouts - layouts.size());
+      layouts.insert(layouts.end(), fewer.layouts.begin(), fewer.layouts.end());
+    }
+    return layouts;
+  }
+
   static Decision best(Router& router, const BaselineProblem& problem, const Deadline& deadline) {
-    const std::vector<GroupLayout> layouts = group_layouts(problem.ranks, router.usable_sizes(), kMostLayouts).layouts;
+    const std::vector<GroupLayout> layouts = all_layouts(problem.ranks, router.usable_sizes());
     std::optional<Trial> best;
     std::optional<Trial> leanest;  // breaks the memory cap by least
     std::string why, first_why;

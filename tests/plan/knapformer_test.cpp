@@ -66,7 +66,7 @@ void partitions(int ranks, int largest, std::vector<int>& sizes, std::vector<std
   }
 }
 
-TEST(Knapformer, TheBestLayoutIsTheBestOfAllPartitions) {
+TEST(Knapformer, TheBestLayoutIsTheBestOfAllPartitionsOfAllRanksOrOfFewerRepeated) {
   int planned = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -88,7 +88,9 @@ TEST(Knapformer, TheBestLayoutIsTheBestOfAllPartitions) {
     // Every partition as a layout of its own, those with a group of 5, 7 or 8 ranks (12 heads) too: they are refused.
     std::vector<std::vector<int>> all;
     std::vector<int> sizes;
-    partitions(ranks, ranks, sizes, all);
+    for (int covered = 1; covered <= ranks; ++covered) {
+      if (ranks % covered == 0) partitions(covered, covered, sizes, all);
+    }
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
     for (const std::vector<int>& partition : all) {
       std::string notation;
@@ -116,6 +118,19 @@ TEST(Knapformer, TheBestLayoutIsTheBestOfAllPartitions) {
     EXPECT_EQ(testing::why_not_disjoint(plan.placement), "");
   }
   EXPECT_GT(planned, 30);
+}
+
+TEST(Knapformer, ARepeatedLayoutWinsWhereGreedyFillingIsWorse) {
+  const auto no_gain = [](std::int64_t tokens, Configuration) -> std::optional<Cost> { return Cost{tokens, 1}; };
+  const Profile profile = ruled_profile({5000, 4000, 3000}, 2, no_gain, 1000);
+  // Longest first, emptiest bag: 5 + 3 and 4 + 3 + 3. Dealt in turn: 3 + 3 + 3 and 5 + 4.
+  const Batch batch = batch_of(profile, {2, 0, 2, 1, 2}, 2);
+  EXPECT_EQ(plan_with(batch, profile, "g1n2").makespan.value, 10'000);
+  EXPECT_EQ(plan_with(batch, profile, "g1n1").makespan.value, 9000);
+  const Plan best = make_knapformer()->plan(batch, profile, {});
+  expect_good_plan(best, batch, profile);
+  EXPECT_EQ(best.makespan.value, 9000);
+  EXPECT_EQ(best.solver, "knapformer g1n1");
 }
 
 TEST(Knapformer, EqualLayoutsGoToTheSmallerBags) {
