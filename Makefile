@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: every target is one or two commands that also work by hand (CONTRIBUTING.md).
-.PHONY: setup configure build demo test bench format
+.PHONY: setup configure build demo test bench plots format
 JOBS ?= $(shell nproc)
 
 setup:
@@ -22,6 +22,10 @@ test: build
 
 bench: build
 	@bench/run.sh
+
+plots:
+	@python3 bench/tables.py
+	@bench/plots.sh
 
 format:
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i

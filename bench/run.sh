@@ -10,7 +10,7 @@ cmake --build "$build" --target zellige_bench >/dev/null
 names=("$@")
 if ((${#names[@]} == 0)); then
   names=(catalog_manifest placement_check lowering plan_large planner_high_v50 planner_suites planner_adversarial planner_scale
-    engine_overhead start_up)
+    methods_suites methods_scale fig1 fig3a fig6 price_error checked_batches engine_overhead start_up)
 fi
 mkdir -p bench/results
 for name in "${names[@]}"; do
@@ -18,6 +18,8 @@ for name in "${names[@]}"; do
   case "$name" in
     planner_suites | planner_adversarial | planner_scale) "$build/bench/planner_suites" "$name" "bench/results/$name.json" ;;
     start_up) python3 bench/start_up.py "$build" "bench/results/$name.json" ;;
+    methods_suites | methods_scale) "$build/bench/methods_suites" "$name" "bench/results/$name.json" ;;
+    fig1 | fig3a | fig6) "$build/bench/figures" "$name" "bench/results/$name.json" ;;
     *) "$build/bench/$name" "bench/results/$name.json" ;;
   esac
 done

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/benchmarks.md from bench/results/*.json: the tables show what the files hold and nothing else.
+"""Writes docs/benchmarks.md and the tables of docs/evaluation.md from bench/results/*.json: they show what the files hold
+and nothing else.
 
 python3 bench/tables.py
 """
 
 import json
 from pathlib import Path
+
+import evaluation_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,6 +89,7 @@ def main():
         for row in result["rows"]:
             out.append("| " + " | ".join(cell(row, field, divisor, shape) for field, _, divisor, shape in columns) + " |")
     (ROOT / "docs/benchmarks.md").write_text("\n".join(out) + "\n")
+    evaluation_tables.update()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of docs/evaluation.md, from bench/results/*.json. Run by bench/tables.py.
+
+A block of the document between `<!-- table NAME -->` and `<!-- end -->` is replaced by what TABLES[NAME] makes of the
+results; all other text stays. To add one: write a function that takes the rows of a result and returns a table.
+"""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITES = ["high", "low", "a800x16", "a6000x32"]
+SHARES = [35, 40, 45, 50, 55, 60]
+METHODS = ["zellige", "joint", "naive", "karmarkar-karp", "adaptiveload", "usp", "knapformer", "megatron", "flexsp", "disjoint"]
+
+
+def load(name):
+    path = ROOT / f"bench/results/{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def markdown(heading, rows):
+    lines = ["| " + " | ".join(heading) + " |", "|" + "---|" * len(heading)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def spread(values, shape="{:.2f}"):
+    """'least-most (mean)', or '-' without values."""
+    if not values:
+        return "-"
+    return f"{shape.format(min(values))}-{shape.format(max(values))} ({shape.format(mean(values))})"
+
+
+def find(rows, **wanted):
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+
+
+def is_papers_device(row):
+    return row["profile"] == ("a6000" if row["suite"] == "a6000x32" else "a800")
+
+
+def suites(rows, keep):
+    """Makespan over the load floor, a suite and method a row, a share a column."""
+    out = []
+    for suite in SUITES:
+        for method in METHODS:
+            cells = {row["video_share_percent"]: row for row in find(rows, suite=suite, method=method) if keep(row)}
+            if not cells:
+                continue
+            line = [suite, method]
+            for share in SHARES:
+                row = cells.get(share)
+                line.append("" if row is None else f"{1 + row['over_floor']:.3f}" if "over_floor" in row else row["outcome"])
+            out.append(line)
+    return markdown(["suite", "method"] + [f"V{share}" for share in SHARES], out)
+
+
+def speedups(rows):
+    """Modelled makespans of baselines over Zellige's, with the ranges that the paper measured."""
+    paper = {
+        ("high", "knapformer"): "1.10-1.31 (1.22)", ("high", "usp"): "(1.33)", ("high", "adaptiveload"): "(2.28)",
+        ("low", "knapformer"): "1.08-1.22 (1.14)", ("low", "adaptiveload"): "5.33-7.19",
+        ("a800x16", "knapformer"): "1.12-1.48 (1.25)", ("a800x16", "usp"): "1.63-2.06 (1.76)", ("a800x16", "adaptiveload"): "OOM",
+        ("a6000x32", "knapformer"): "1.27-1.54 (1.42)", ("a6000x32", "usp"): "1.72-2.45 (1.95)", ("a6000x32", "adaptiveload"): "OOM",
+    }  # fmt: skip
+    out = []
+    for suite in SUITES:
+        for method in ["knapformer", "usp", "adaptiveload", "naive", "megatron", "flexsp", "disjoint"]:
+            line = [suite, method, paper.get((suite, method), "")]
+            for keep in (is_papers_device, lambda row: row["profile"] == "h200"):
+                ours = {row["video_share_percent"]: row for row in find(rows, suite=suite, method="zellige") if keep(row)}
+                theirs = [row for row in find(rows, suite=suite, method=method) if keep(row)]
+                ratios = [row["makespan_us"] / ours[row["video_share_percent"]]["makespan_us"]
+                          for row in theirs if "makespan_us" in row and "makespan_us" in ours[row["video_share_percent"]]]  # fmt: skip
+                missing = len(theirs) - len(ratios)
+                note = f", {missing} of {len(theirs)} without a plan" if missing and ratios else ""
+                none = sorted({row["outcome"] for row in theirs}) if theirs and not ratios else []
+                line.append(", ".join(none) if none else spread(ratios) + note)
+            if line[2] or line[3] != "-" or line[4] != "-":
+                out.append(line)
+    return markdown(["suite", "baseline", "paper, measured", "paper's device, modelled", "H200, modelled"], out)
+
+
+def planner(rows):
+    """What is proved of our plans and what they took, six shares a row."""
+    out = []
+    for suite in SUITES:
+        for profile in ("a800", "a6000", "h200"):
+            ours = find(rows, suite=suite, profile=profile, method="zellige")
+            if not ours:
+                continue
+            joint = {row["video_share_percent"]: row for row in find(rows, suite=suite, profile=profile, method="joint")}
+            planned = [row for row in ours if "over_bound" in row]
+            over_joint = [row["makespan_us"] / joint[row["video_share_percent"]]["makespan_us"] - 1
+                          for row in planned if "makespan_us" in joint.get(row["video_share_percent"], {})]  # fmt: skip
+            out.append([suite, planned[0]["ranks"] if planned else "", profile, f"{len(planned)} of {len(ours)}",
+                        spread([100 * row["over_bound"] for row in planned], "{:.3f}"),
+                        spread([100 * x for x in over_joint], "{:+.3f}") if over_joint else "not run",
+                        sum(1 for row in planned if row["certified"]),
+                        spread([row["split_count"] for row in planned], "{:.0f}"),
+                        spread([row["plan_cpu_us"] * 1e-3 for row in planned], "{:.1f}")])  # fmt: skip
+    return markdown(["suite", "ranks", "profile", "planned", "over the proved bound, %", "over joint, %", "anchors certified", "splits",
+                     "planning, ms of processor time"], out)  # fmt: skip
+
+
+def scale(rows):
+    out = []
+    for suite in SUITES:
+        for ranks in sorted({row["ranks"] for row in rows}):
+            ours = [row for row in find(rows, suite=suite, ranks=ranks, method="zellige") if "over_bound" in row]
+            if not ours:
+                cells = find(rows, suite=suite, ranks=ranks, method="zellige")
+                out.append([suite, ranks, ", ".join(sorted({row["outcome"] for row in cells}))] + [""] * 6)
+                continue
+            line = [suite, ranks, spread([100 * row["over_bound"] for row in ours], "{:.3f}"),
+                    spread([1 + row["over_floor"] for row in ours], "{:.3f}"), spread([row["split_count"] for row in ours], "{:.0f}"),
+                    spread([row["plan_cpu_us"] * 1e-3 for row in ours], "{:.1f}")]  # fmt: skip
+            by_share = {row["video_share_percent"]: row["makespan_us"] for row in ours}
+            for method in ("knapformer", "usp", "adaptiveload"):
+                cells = find(rows, suite=suite, ranks=ranks, method=method)
+                ratios = [row["makespan_us"] / by_share[row["video_share_percent"]] for row in cells
+                          if "makespan_us" in row and row["video_share_percent"] in by_share]  # fmt: skip
+                line.append(spread(ratios) if ratios else ", ".join(sorted({row["outcome"] for row in cells})))
+            out.append(line)
+    return markdown(["suite", "ranks", "over the bound, %", "over the floor", "splits", "planning, ms of processor time", "KnapFormer / ours",
+                     "USP / ours", "AdaptiveLoad / ours"], out)  # fmt: skip
+
+
+def fig1(rows):
+    out = [[row["bucket"], f"{row['tokens']:,}", f"{row['memory_bytes'] / 2**30:.2f}", f"{row['memory_over_256p']:,.1f}",
+            f"{row['layer_forward_flop'] * 1e-12:,.2f}", f"{row['flop_over_256p']:,.1f}", f"{row['attention_share']:.0%}"]
+           for row in find(rows, panel="a")]  # fmt: skip
+    lines = markdown(["bucket", "tokens", "memory, GiB", "x 256p", "operations a layer, TFLOP", "x 256p", "self-attention"], out)
+    out = [[row["rank_holds"], f"{row['tokens']:,}", row["prices"].removeprefix("modelled: "), f"{row['load_us'] * 1e-6:.1f}"]
+           for row in find(rows, panel="b")]  # fmt: skip
+    return lines + [""] + markdown(["a rank holds", "tokens", "device", "load, s"], out)
+
+
+def fig3a(rows):
+    out = []
+    for mix in dict.fromkeys(row["mix"] for row in rows):
+        for method in METHODS:
+            cells = {row["video_share_percent"]: row for row in find(rows, mix=mix, method=method)}
+            if cells:
+                out.append([mix, method] + [f"{cells[share]['step_imbalance']:.3f}" if "step_imbalance" in cells[share]
+                                            else cells[share]["outcome"] for share in SHARES])  # fmt: skip
+    return markdown(["batch", "method"] + [f"V{share}" for share in SHARES], out)
+
+
+def fig6(rows):
+    out = []
+    for row in rows:
+        device = row["prices"].removeprefix("modelled: ")
+        if "moved_bytes" not in row:
+            out.append([device, row["method"], "", row["outcome"]] + [""] * 7)
+            continue
+        over = lambda key: f"{row[key]:.1%}" if key in row else ""  # noqa: E731
+        out.append([device, row["method"], row["solver"], f"{row['makespan_us'] * 1e-6:.2f}", row["split_count"],
+                    f"{row['moved_bytes'] / 2**30:,.1f}", f"{row['moved_all_gather_bytes'] / 2**30:,.1f}",
+                    f"{row['moved_ulysses_bytes'] / 2**30:,.1f}", f"{row['moved_ring_bytes'] / 2**30:,.1f}",
+                    over("moved_over_usp") + " / " + over("moved_over_knapformer"), f"{row['imbalance']:.2f}"])  # fmt: skip
+    return markdown(["device", "method", "layout", "makespan, s", "splits", "moved, GiB", "all-gather", "Ulysses", "ring", "of USP's / of KnapFormer's",
+                     "largest / mean load"], out)  # fmt: skip
+
+
+def price_error(rows):
+    out = []
+    for kind in dict.fromkeys(row["error_kind"] for row in rows):
+        for error in sorted({row["error"] for row in rows}):
+            line = [kind, f"{error:.0%}"]
+            for method in ("zellige", "knapformer", "usp", "adaptiveload", "megatron", "naive"):
+                cells = [row for row in find(rows, error_kind=kind, error=error, method=method) if row["plans"] > 0]
+                plans = sum(row["plans"] for row in cells)
+                if not plans:
+                    line.append("OOM")
+                    continue
+                regret = sum(row["regret_mean"] * row["plans"] for row in cells) / plans
+                worst = max(row["regret_max"] for row in cells)
+                floor = sum(row["over_floor_mean"] * row["plans"] for row in cells) / plans
+                line.append(f"{100 * regret:.2f} / {100 * worst:.2f} / {1 + floor:.3f}")
+            out.append(line)
+    return markdown(["error", "up to", "Zellige", "KnapFormer", "USP", "AdaptiveLoad", "Megatron", "naive"], out)
+
+
+def checked_batches(rows):
+    out = []
+    outcomes = ["optimal", "feasible", "OOM", "timeout", "unknown"]
+    for which in dict.fromkeys(row["class"] for row in rows):
+        of_class = find(rows, **{"class": which})
+        batches = sum(row["batches"] for row in find(of_class, method="zellige"))
+        out.append([which, f"{batches:,}", f"{sum(row['batches'] for row in of_class):,}", max(row["most_ranks"] for row in of_class)]
+                   + [f"{sum(row[outcome] for row in of_class):,}" for outcome in outcomes] + [sum(row["refused"] for row in of_class)])  # fmt: skip
+    total = ["all", f"{sum(row['batches'] for row in find(rows, method='zellige')):,}", f"{sum(row['batches'] for row in rows):,}",
+             max(row["most_ranks"] for row in rows)]  # fmt: skip
+    out.append(total + [f"{sum(row[outcome] for row in rows):,}" for outcome in outcomes] + [sum(row["refused"] for row in rows)])
+    return markdown(["class", "batches", "plans made", "most ranks"] + outcomes + ["refused"], out)
+
+
+# Block of the document -> the result that it shows and how.
+TABLES = {
+    "suites-papers-device": ("methods_suites", lambda rows: suites(rows, is_papers_device)),
+    "suites-h200": ("methods_suites", lambda rows: suites(rows, lambda row: row["profile"] == "h200")),
+    "speedups": ("methods_suites", speedups),
+    "planner": ("methods_suites", planner),
+    "scale": ("methods_scale", scale),
+    "fig1": ("fig1", fig1),
+    "fig3a": ("fig3a", fig3a),
+    "fig6": ("fig6", fig6),
+    "price-error": ("price_error", price_error),
+    "checked-batches": ("checked_batches", checked_batches),
+}
+
+
+def update(document=ROOT / "docs/evaluation.md"):
+    text = document.read_text()
+
+    def block(match):
+        name = match.group(1)
+        if name not in TABLES:
+            raise SystemExit(f"{document}: no table '{name}'; there are {', '.join(TABLES)}")
+        result_name, make = TABLES[name]
+        result = load(result_name)
+        if result is None:
+            return match.group(0)
+        source = f"`bench/results/{result_name}.json`: {result['device']}, {result['date'][:10]}, commit {result['commit'][:8]}."
+        return "\n".join([f"<!-- table {name} -->", source, "", *make(result["rows"]), "<!-- end -->"])
+
+    document.write_text(re.sub(r"<!-- table (\S+) -->\n.*?<!-- end -->", block, text, flags=re.S))
