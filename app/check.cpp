@@ -22,18 +22,23 @@ struct Arguments {
 Code run(const Arguments& arguments) {
   const Batch batch = read_batch(arguments.batch);
   const Profile profile = load_profile(arguments.profile, batch);
-  const Plan plan = read_plan(arguments.plan, batch);
-  const auto findings = check(plan, batch, profile);
+  const Plan plan = read_plan_to_check(arguments.plan, batch);
+  const auto [findings, unverified] = judge(plan, batch, profile);
   const Code code = findings.empty() ? Code::ok : is_only_over_memory_cap(findings) ? Code::infeasible : Code::input;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"code", static_cast<int>(code)}, {"findings", nlohmann::ordered_json::array()}};
     for (const auto& finding : findings) {
       json["findings"].push_back({{"what", std::string(name(finding.what))}, {"message", finding.message}});
     }
+    json["unverified"] = nlohmann::ordered_json::array();
+    for (const auto& claim : unverified) {
+      json["unverified"].push_back({{"field", claim.field}, {"message", claim.message}});
+    }
     print_json(json);
     return code;
   }
   for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), finding.message);
+  for (const auto& claim : unverified) fmt::print("unverified: {}\n", claim.message);
   if (findings.empty()) {
     fmt::print("{}: nothing is wrong ({} on {})\n", arguments.plan,
                plural(static_cast<std::int64_t>(plan.placement.sequences.size()), "sequence"),

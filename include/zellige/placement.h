@@ -64,6 +64,20 @@ enum class PlanStatus {
 /// How one solve of Anchor Placement ended (sigma_1, sigma_2 of Alg. 1).
 enum class SolveStatus { optimal, feasible, infeasible, timeout };
 
+/// What `ranks` ranks hold alike, of the anchors' pieces.
+struct RankContent {
+  struct Pieces {
+    std::string bucket;
+    Configuration config;
+    int pieces = 0;
+    bool operator==(const Pieces&) const = default;
+  };
+  int ranks = 0;
+  std::vector<Pieces> holds;
+
+  bool operator==(const RankContent&) const = default;
+};
+
 /// What is proved about a plan. Fields that a method does not prove are none (null in JSON).
 struct Certificate {
   std::optional<Microseconds> anchor_load;     ///< largest anchor load of round 1's incumbent
@@ -74,6 +88,9 @@ struct Certificate {
   std::optional<SolveStatus> split_status;     ///< sigma_2
   std::optional<Microseconds> makespan_bound;  ///< proved lower bound of the makespan over all placements of the batch
   std::optional<AnchorProof> duals;            ///< proves anchor_bound and split_bound; the own solver's only
+  /// Round 1's incumbent, where the plan's own anchors do not reach anchor_load; else empty. Rank sets follow from it
+  /// (docs/concepts/own_solver.md, Patterns).
+  std::vector<RankContent> anchor_placement;
 
   bool operator==(const Certificate&) const = default;
 };
@@ -94,6 +111,7 @@ struct Plan {
   Certificate certificate;
   Microseconds solve_time;
   std::string profile_digest;
+  std::string stated_digest;  ///< what the file says that digest(placement) is; empty for a plan that is not from one
 
   bool has_placement() const { return status == PlanStatus::optimal || status == PlanStatus::feasible; }
 };
@@ -109,6 +127,8 @@ void complete(Plan& plan, const Batch& batch, const Profile& profile);
 /// Reads a plan. The model is not in the file: `placement.model` is the batch's, which must be the plan's batch.
 /// Errors: Code::input naming file, field and value; also when the digest in the file is not the placement's.
 Plan read_plan(const std::string& path, const Batch& batch);
+/// The same, but a digest that is not the placement's is left for the checker to find, with what else is wrong.
+Plan read_plan_to_check(const std::string& path, const Batch& batch);
 /// Reads a plan for looking at only: without the model the digest can't be verified and nothing can be lowered.
 Plan read_plan_for_display(const std::string& path);
 void write_plan(const Plan& plan, const std::string& path);

@@ -42,9 +42,12 @@ std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstanc
 std::string why_not_proved(const ProofInstance& instance, const std::vector<AnchorProof::Node>& tree,
                            std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work);
 
-/// Judges `certificate.duals`: both bounds must be what the proofs prove.
+/// Judges `certificate.duals`: both bounds must be what the proofs prove, of all anchors.
 /// @param bucket_of  [sequences of the batch] bucket in the profile's catalog
-void check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& profile,
-                        const std::vector<BucketIndex>& bucket_of, Findings& findings);
+/// @param is_anchor  [buckets of the profile]
+/// @return whether anchor_bound is proved
+bool check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& profile,
+                        const std::vector<BucketIndex>& bucket_of, const std::vector<bool>& is_anchor,
+                        Findings& findings);
 
 }  // namespace zellige

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "base/json.h"
-#include "placement/anchor_certificate.h"
+#include "placement/check_claims.h"
 #include "placement/check_parts.h"
 #include "zellige/schedule.h"
 
@@ -22,35 +21,35 @@ std::string shown(MediaKind kind) {
                                                               : "kind number " + std::to_string(static_cast<int>(kind));
 }
 
-/// Least price, and least degree x price, that any placement pays for a sequence of a bucket.
-struct Cheapest {
-  Wide piece_us = 0;
-  Wide area_us = 0;
-};
-
 /// One run over one plan. What it recomputes comes from batch and profile alone.
 class Checker {
  public:
   Checker(const Plan& plan, const Batch& batch, const Profile& profile)
-      : plan_(plan), batch_(batch), profile_(profile), profile_bucket_(match_buckets(batch, profile)) {}
+      : plan_(plan),
+        batch_(batch),
+        profile_(profile),
+        profile_bucket_(match_buckets(batch, profile)),
+        is_anchor_(anchors_of(plan, profile)) {}
 
-  std::vector<Finding> run() {
+  Verdict run() {
     check_frame();
     if (plan_.has_placement()) {
       in_batch_ = match_sequences(plan_, batch_, findings_);
       recomputed_.load_us.resize(num_ranks());
       recomputed_.memory_bytes.resize(num_ranks());
+      recomputed_.anchor_load_us.resize(num_ranks());
       last_on_rank_.assign(num_ranks(), -1);
       for (std::size_t i = 0; i < placed().size(); ++i) check_sequence(i);
-      recomputed_.split_need_us = std::max(largest_split_piece_us_, (split_area_us_ + batch_.ranks - 1) / batch_.ranks);
       if (recomputed_.sums_known) check_sums();
     } else {
       check_nothing_is_claimed();
     }
     check_split_count();
     check_floor();
-    check_certificate(plan_, recomputed_, findings_);
-    check_anchor_proof(plan_, batch_, profile_, profile_bucket_, findings_);
+    if (check_certificate(plan_, recomputed_, findings_)) {
+      zellige::check_claims(plan_, batch_, profile_, profile_bucket_, is_anchor_, recomputed_, findings_);
+    }
+    check_digests(plan_, batch_, profile_, findings_);
     return findings_.take();
   }
 
@@ -75,10 +74,6 @@ class Checker {
     if (exec.waves < 1 || exec.waves > kMaxWaves) {
       findings_.add(Violation::wrong_exec,
                     "exec.waves is " + std::to_string(exec.waves) + "; it must be 1 to " + std::to_string(kMaxWaves));
-    }
-    if (const std::string right = digest(profile_); plan_.profile_digest != right) {
-      findings_.add(Violation::wrong_profile,
-                    "profile_digest is " + in_quotes(plan_.profile_digest) + "; this profile's is " + in_quotes(right));
     }
   }
 
@@ -117,11 +112,6 @@ class Checker {
       wrong_ranks(sequence, "has " + std::to_string(sequence.ranks.size()) + " ranks; " + text(sequence.config) +
                                 " needs " + std::to_string(degree));
     }
-    if (degree > 1 && in_batch_[i]) {
-      const Cheapest cheapest = cheapest_of(profile_bucket_of(i));
-      largest_split_piece_us_ = std::max(largest_split_piece_us_, cheapest.piece_us);
-      split_area_us_ += cheapest.area_us;
-    }
     const Price* price = profile_.find(profile_bucket_of(i), sequence.config);
     if (price == nullptr) {
       findings_.add(Violation::unpriced_config, "sequence " + in_quotes(sequence.id) +
@@ -134,7 +124,9 @@ class Checker {
       recomputed_.sums_known = false;
       return;
     }
+    const bool is_anchor = is_anchor_[static_cast<std::size_t>(profile_bucket_of(i))];
     for (const Rank rank : sequence.ranks) {
+      if (is_anchor) recomputed_.anchor_load_us[static_cast<std::size_t>(rank)] += price->time.value;
       recomputed_.load_us[static_cast<std::size_t>(rank)] += price->time.value;
       recomputed_.memory_bytes[static_cast<std::size_t>(rank)] += price->memory.value;
     }
@@ -190,24 +182,6 @@ class Checker {
     };
     claim("time_us", sequence.time.value, price.time.value);
     claim("memory_bytes", sequence.memory.value, price.memory.value);
-  }
-
-  const Cheapest& cheapest_of(BucketIndex bucket) {
-    const auto [entry, is_new] = cheapest_.try_emplace(bucket);
-    if (is_new) {
-      bool first = true;
-      for (const Price& price : profile_.menu(bucket)) {
-        const Configuration c = price.config;
-        const Tokens tokens = profile_.catalog.buckets[static_cast<std::size_t>(bucket)].tokens;
-        if (!why_illegal(batch_.catalog.model, tokens, c, batch_.ranks).empty()) continue;
-        const Wide piece = price.time.value;
-        const Wide area = piece * c.degree();
-        entry->second.piece_us = first ? piece : std::min(entry->second.piece_us, piece);
-        entry->second.area_us = first ? area : std::min(entry->second.area_us, area);
-        first = false;
-      }
-    }
-    return entry->second;
   }
 
   // ---- sums
@@ -281,10 +255,9 @@ class Checker {
   const Batch& batch_;
   const Profile& profile_;
   const std::vector<BucketIndex> profile_bucket_;     // of the batch's sequences
+  const std::vector<bool> is_anchor_;                 // [buckets of the profile]
   std::vector<std::optional<std::size_t>> in_batch_;  // of the placed sequences: which of the batch's they are
   std::vector<std::int64_t> last_on_rank_;            // [ranks]: the last sequence seen there
-  std::unordered_map<BucketIndex, Cheapest> cheapest_;
-  Wide largest_split_piece_us_ = 0, split_area_us_ = 0;
   Recomputed recomputed_;
   Findings findings_;
 };
@@ -304,12 +277,16 @@ std::string text(Wide value) {
   return digits;
 }
 
-std::vector<Finding> check(const Plan& plan, const Batch& batch, const Profile& profile) {
+Verdict judge(const Plan& plan, const Batch& batch, const Profile& profile) {
   if (batch.ranks < 1) {
     throw Error(Code::input, "placement.check",
                 "the batch is for " + std::to_string(batch.ranks) + " ranks; it takes 1");
   }
   return Checker(plan, batch, profile).run();
+}
+
+std::vector<Finding> check(const Plan& plan, const Batch& batch, const Profile& profile) {
+  return judge(plan, batch, profile).findings;
 }
 
 bool is_only_over_memory_cap(const std::vector<Finding>& findings) {
@@ -332,9 +309,13 @@ std::string_view name(Violation violation) {
     case Violation::wrong_floor: return "wrong-floor";
     case Violation::wrong_split_count: return "wrong-split-count";
     case Violation::false_bound: return "false-bound";
+    case Violation::unproved_claim: return "unproved-claim";
+    case Violation::wrong_anchors: return "wrong-anchors";
     case Violation::wrong_status: return "wrong-status";
+    case Violation::wrong_method: return "wrong-method";
     case Violation::wrong_exec: return "wrong-exec";
     case Violation::wrong_profile: return "wrong-profile";
+    case Violation::wrong_digest: return "wrong-digest";
   }
   throw Error(Code::internal, "placement.name", "a violation that is none");
 }

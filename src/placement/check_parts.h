@@ -19,11 +19,14 @@ std::string text(Wide value);
 
 class Findings {
  public:
-  void add(Violation what, std::string message) { list_.push_back({what, std::move(message)}); }
-  std::vector<Finding> take() { return std::move(list_); }
+  void add(Violation what, std::string message) { verdict_.findings.push_back({what, std::move(message)}); }
+  void leave_unverified(std::string field, std::string message) {
+    verdict_.unverified.push_back({std::move(field), std::move(message)});
+  }
+  Verdict take() { return std::move(verdict_); }
 
  private:
-  std::vector<Finding> list_;
+  Verdict verdict_;
 };
 
 /// What the checker computes itself from batch and profile. `sums_known` is false where a sequence has no price or no
@@ -33,15 +36,19 @@ struct Recomputed {
   std::vector<Wide> load_us;       ///< [ranks]
   std::vector<Wide> memory_bytes;  ///< [ranks]
   Wide makespan_us = 0;
+  std::vector<Wide> anchor_load_us;  ///< [ranks] of the anchors alone
   std::int64_t split_count = 0;
-  Wide split_need_us = 0;  ///< no placement of the split sequences has a smaller largest load
 };
 
 /// Finds the batch's sequence of each placed one, none where the batch does not have it. In a good plan they stand in
 /// the same order.
 std::vector<std::optional<std::size_t>> match_sequences(const Plan& plan, const Batch& batch, Findings& findings);
 
+/// Compares the digests, with what explains a difference where that can be found out.
+void check_digests(const Plan& plan, const Batch& batch, const Profile& profile, Findings& findings);
+
 /// Judges status, reason and certificate: bounds against what the plan reaches, proofs against what is claimed of them.
-void check_certificate(const Plan& plan, const Recomputed& recomputed, Findings& findings);
+/// @return whether its numbers are of a kind that can be judged further
+bool check_certificate(const Plan& plan, const Recomputed& recomputed, Findings& findings);
 
 }  // namespace zellige

@@ -43,10 +43,11 @@ class TwoRounds {
   const Deadline& deadline_;
 
   AnchorResult result_;
-  std::optional<CountSolution> best_;  // keeps the memory cap
-  std::int64_t load_us_ = 0;           // of best_
-  std::int64_t load_bound_us_ = 0;     // proved
-  std::int64_t least_load_us_ = 0;     // of any solution seen
+  std::optional<CountSolution> best_;      // keeps the memory cap
+  std::int64_t load_us_ = 0;               // of best_
+  std::int64_t load_bound_us_ = 0;         // proved
+  std::optional<CountSolution> balanced_;  // of the least load seen
+  std::int64_t least_load_us_ = 0;         // its
 };
 
 cp::Response TwoRounds::solve(AnchorModel& model, double share) const {
@@ -69,7 +70,9 @@ cp::Response TwoRounds::solve(AnchorModel& model, double share) const {
 void TwoRounds::take(CountSolution solution) {
   best_ = std::move(solution);
   load_us_ = largest_load(problem_, *best_);
-  least_load_us_ = least_load_us_ == 0 ? load_us_ : std::min(least_load_us_, load_us_);
+  if (balanced_ && load_us_ >= least_load_us_) return;
+  least_load_us_ = load_us_;
+  balanced_ = best_;
 }
 
 AnchorResult TwoRounds::without(AnchorResult::Status status, std::string reason) {
@@ -211,6 +214,7 @@ AnchorResult TwoRounds::run() {
   certificate.anchor_bound = Microseconds{std::min(load_bound_us_, least_load_us_)};
   certificate.anchor_status = load_bound_us_ >= least_load_us_ ? SolveStatus::optimal : SolveStatus::feasible;
   result_.status = AnchorResult::Status::solved;
+  if (load_us_ > least_load_us_) result_.balanced = std::move(balanced_);
   result_.solution = canonical(problem_, *best_);
   return result_;
 }

@@ -24,9 +24,10 @@ struct AnchorResult {
   };
   Status status = Status::unknown;
   std::string reason;
-  CountSolution solution;   ///< canonical; of the problem as it was given
-  Certificate certificate;  ///< anchor_* and split_*; makespan_bound is not ours
-  bool is_greedy = false;   ///< the solution is the greedy start's: the solver found nothing
+  CountSolution solution;                 ///< canonical; of the problem as it was given
+  Certificate certificate;                ///< anchor_* and split_*; makespan_bound is not ours
+  std::optional<CountSolution> balanced;  ///< reaches anchor_load, where `solution` does not
+  bool is_greedy = false;                 ///< the solution is the greedy start's: the solver found nothing
 
   /// What a plan without a placement says of it.
   PlanStatus plan_status() const;

@@ -2,6 +2,8 @@
 #include "plan/finish.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "plan/bounds.h"
@@ -18,6 +20,30 @@ void assign(const Problem& problem, const CountSolution& solution, std::vector<A
       assignments[group.members[member]] = {group.options[placement.option].config, std::move(placement.ranks)};
     }
   }
+}
+
+std::vector<RankContent> rank_contents(const Problem& problem, const CountSolution& solution, const Profile& profile) {
+  std::map<std::vector<std::int64_t>, int, std::greater<>> alike;  // pieces by group and option, ranks
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    std::vector<std::int64_t> pieces;
+    for (const auto& group : solution.x) {
+      for (const auto& option : group) pieces.push_back(option[rank]);
+    }
+    ++alike[std::move(pieces)];
+  }
+  std::vector<RankContent> contents;
+  for (const auto& [pieces, ranks] : alike) {
+    RankContent& content = contents.emplace_back();
+    content.ranks = ranks;
+    std::size_t at = 0;
+    for (const Group& group : problem.groups) {
+      for (const Option& option : group.options) {
+        const auto held = static_cast<int>(pieces[at++]);
+        if (held > 0) content.holds.push_back({profile.catalog.buckets[group.bucket].name, option.config, held});
+      }
+    }
+  }
+  return contents;
 }
 
 void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& batch, const Profile& profile,

@@ -19,6 +19,9 @@ struct Assignment {
 /// Writes what `solution` decodes to into the assignments of the problem's sequences: [sequences of the batch].
 void assign(const Problem& problem, const CountSolution& solution, std::vector<Assignment>& assignments);
 
+/// `certificate.anchor_placement`: what the ranks hold of the problem's sequences, ranks that hold the same together.
+std::vector<RankContent> rank_contents(const Problem& problem, const CountSolution& solution, const Profile& profile);
+
 /// Ends a plan with a placement: fills in everything that follows from it, the stand-alone bound of the makespan, and
 /// the status (optimal exactly when the makespan meets that bound).
 /// @param whole_batch  the problem of all sequences, reduced

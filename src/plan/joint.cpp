@@ -46,6 +46,7 @@ class Joint final : public Planner {
       return plan;
     }
     plan.certified = result.is_certified();
+    if (result.balanced) plan.certificate.anchor_placement = rank_contents(whole, *result.balanced, profile);
     std::vector<Assignment> assignments(batch.sequences.size());
     assign(whole, result.solution, assignments);
     finish_with(plan, std::move(assignments), batch, profile, whole, options, deadline);

@@ -74,15 +74,14 @@ own::AnchorProblem own_problem(const Problem& problem) {
   return result;
 }
 
-CountSolution counted(const Problem& problem, const own::AnchorSolution& solution) {
+CountSolution counted(const Problem& problem, const own::Model& model, const own::Packing& packing) {
   CountSolution result(problem);
-  const own::Model& model = solution.model;
   for (int t = 0; t < model.num_types(); ++t) {
     const int group = model.source[model.group_of(t)];
     const int option = model.types[t].option;
-    result.z[group][option] = solution.packing.counts[t];
+    result.z[group][option] = packing.counts[t];
     for (int r = 0; r < problem.ranks; ++r) {
-      result.x[group][option][r] = solution.packing.patterns[r].pieces[t];
+      result.x[group][option][r] = packing.patterns[r].pieces[t];
     }
   }
   return result;
@@ -160,7 +159,14 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
   certificate.split_status = is_fewest ? SolveStatus::optimal : SolveStatus::feasible;
   if (is_shown) certificate.duals = std::move(proof);
   result.status = AnchorResult::Status::solved;
-  result.solution = problem.groups.empty() ? CountSolution(problem) : canonical(problem, counted(problem, solution));
+  if (problem.groups.empty()) {
+    result.solution = CountSolution(problem);
+    return result;
+  }
+  result.solution = canonical(problem, counted(problem, solution.model, solution.packing));
+  if (solution.packing.largest_load() > solution.least_load_us) {
+    result.balanced = counted(problem, solution.model, solution.balanced);
+  }
   return result;
 }
 

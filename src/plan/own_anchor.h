@@ -17,8 +17,8 @@ namespace zellige {
 
 own::AnchorProblem own_problem(const Problem& problem);
 
-/// The solution's placement in the planner's terms. @pre it has one
-CountSolution counted(const Problem& problem, const own::AnchorSolution& solution);
+/// A packing in the planner's terms. @pre it has patterns
+CountSolution counted(const Problem& problem, const own::Model& model, const own::Packing& packing);
 
 /// The proofs of both bounds, in the plan's terms: by bucket and configuration.
 AnchorProof anchor_proof(const Problem& problem, const own::AnchorSolution& solution, const Profile& profile,

@@ -83,6 +83,7 @@ class TwoStage final : public Planner {
     }
     if (anchored.is_greedy) plan.solver = "greedy";
     plan.certified = anchored.is_certified();
+    if (anchored.balanced) plan.certificate.anchor_placement = rank_contents(anchors, *anchored.balanced, profile);
 
     std::vector<Assignment> assignments(batch.sequences.size());
     assign(anchors, anchored.solution, assignments);

@@ -37,7 +37,7 @@ def test_check_takes_the_worked_plan(zellige, example):
     result = zellige("check", example / "plan.json", example / "batch.json", "--profile", example / "profile.json")
     assert result.code == 0 and "nothing is wrong" in result.out
     result = zellige("check", example / "plan.json", example / "batch.json", "--profile", example / "profile.json", "--json")
-    assert result.json == {"code": 0, "findings": []}
+    assert result.json == {"code": 0, "findings": [], "unverified": []}
 
 
 def test_check_names_what_is_wrong(zellige, example, tmp_path):
@@ -48,6 +48,32 @@ def test_check_names_what_is_wrong(zellige, example, tmp_path):
     result = zellige("check", path, example / "batch.json", "--profile", example / "profile.json", "--json")
     assert result.code == 2 and result.json["code"] == 2
     assert "wrong-makespan" in [finding["what"] for finding in result.json["findings"]]
+
+
+def test_check_shows_what_it_could_not_verify(zellige, example, tmp_path):
+    """A plan that calls itself optimal and certified: believed of nobody, and of CP-SAT only with a word of warning."""
+
+    def check(**changes):
+        plan = json.loads((example / "plan.json").read_text())
+        for sequence in plan["sequences"]:
+            whole = sequence["id"] == "clip-7"
+            sequence.update({"config": [1, 1, 1], "ranks": [0], "time_us": 6431933, "memory_bytes": 6778736640} if whole else {"ranks": [1]})
+        plan.update(load_us=[6431933, 589570], memory_bytes=[6778736640, 2492743680], makespan_us=6431933, split_count=0)
+        plan["certificate"].update(anchor_load_us=6431933, anchor_bound_us=6431933, split_count=0, split_bound=0, makespan_bound_us=6431933)
+        plan.update(changes)
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan))
+        arguments = ("check", path, example / "batch.json", "--profile", example / "profile.json")
+        return zellige(*arguments), zellige(*arguments, "--json")
+
+    # The digest is the worked plan's; what the rest says is what matters here.
+    text, judged = check(solver="own")
+    assert text.code == 2 and "unproved-claim: anchor_bound_us is 6431933, which nothing proves" in text.out
+    assert judged.json["unverified"] == []
+    text, judged = check(solver="cp-sat")
+    assert "unverified: anchor_bound_us is 6431933, stated by solver cp-sat and not verified" in text.out
+    assert [claim["field"] for claim in judged.json["unverified"]] == ["anchor_bound_us", "makespan_bound_us"]
+    assert [finding["what"] for finding in judged.json["findings"]] == ["wrong-digest"]
 
 
 def test_check_tells_memory_apart(zellige, example, tmp_path):

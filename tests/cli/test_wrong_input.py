@@ -112,7 +112,9 @@ def test_a_plan_of_another_batch(zellige, example, high_v50):
 
 def test_a_plan_with_an_edited_sequence(zellige, example, tmp_path):
     path = edited(example, tmp_path, "plan", lambda d: d["sequences"][1].update(ranks=[1]))
-    refuse(zellige("check", path, example / "batch.json", "--profile", example / "profile.json"), 2, "digest")
+    result = zellige("check", path, example / "batch.json", "--profile", example / "profile.json")
+    lines = result.out.splitlines()
+    assert result.code == 2 and lines[0].startswith("wrong-load: load_us[0]") and lines[-1].startswith("wrong-digest: ")
 
 
 def test_infeasible_is_exit_3_with_words(zellige, example, tmp_path):

@@ -103,6 +103,26 @@ TEST_F(PlanJson, WithoutAPlanAndWithoutProofsComesBackTheSame) {
   EXPECT_EQ(plan_json(read), plan_json(plan));
 }
 
+TEST_F(PlanJson, AnotherDigestIsRefusedOrLeftToTheChecker) {
+  Json json = golden();
+  json["exec"]["waves"] = 3;
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("digest is \"sha256:106b3c61"));
+  const Plan read = read_plan_to_check(path_, worked_case::batch());
+  EXPECT_EQ(read.placement.exec.waves, 3);
+  EXPECT_EQ(read.stated_digest, worked_case::kDigest);
+  EXPECT_THAT(Json::parse(plan_json(read)).at("digest"), digest(read.placement));
+}
+
+TEST_F(PlanJson, AnchorPlacementComesBackTheSame) {
+  Plan plan = worked_case::plan();
+  plan.certificate.anchor_placement = {{1, {{"480p10s", {1, 2, 1}, 1}, {"1080p", {1, 1, 1}, 2}}}, {1, {}}};
+  write_plan(plan, path_);
+  EXPECT_EQ(read_plan(path_, worked_case::batch()).certificate, plan.certificate);
+  Json json = Json::parse(read_text_file(path_));
+  json["certificate"]["anchor_placement"][0]["holds"][1]["pieces"] = 0;
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("pieces"));
+}
+
 TEST_F(PlanJson, EveryFieldIsNeededAndNoOtherTaken) {
   ASSERT_EQ(refusal(golden().dump()), "");  // what follows is refused for the change alone
   const std::vector<std::string> objects = {"", "/sequences/1", "/certificate", "/exec"};

@@ -64,7 +64,7 @@ inline Catalog draw_catalog(RandomEngine& engine) {
   return catalog;
 }
 
-/// A plan whose every claim is pinned: optimal in all rounds.
+/// A plan whose every claim is pinned: optimal in all rounds, as CP-SAT may state it.
 inline Instance draw(RandomEngine& engine, int most_ranks = 8, int most_sequences = 20) {
   Instance instance;
   Batch& batch = instance.batch;
@@ -91,8 +91,8 @@ inline Instance draw(RandomEngine& engine, int most_ranks = 8, int most_sequence
     menus.push_back(std::move(prices));
   }
 
-  plan.method = "random";
-  plan.solver = "random";
+  plan.method = "joint";
+  plan.solver = "cp-sat";
   plan.status = PlanStatus::optimal;
   plan.certified = true;
   plan.placement.ranks = batch.ranks;

@@ -128,7 +128,7 @@ class TwoRounds {
     result_.least_load_us = tree.best_value();
     result_.load_bound_us = tree.bound();
     result_.load_proof = tree.proof();
-    result_.packing = tree.best();
+    result_.balanced = result_.packing = tree.best();
   }
 
   void min_split() {
@@ -152,7 +152,10 @@ class TwoRounds {
     result_.nodes += tree.num_nodes();
     result_.stuck += tree.num_stuck();
     result_.packing = tree.best();
-    result_.least_load_us = std::min(result_.least_load_us, tree.best().largest_load());
+    if (tree.best().largest_load() < result_.least_load_us) {
+      result_.least_load_us = tree.best().largest_load();
+      result_.balanced = tree.best();
+    }
     result_.split_count = tree.best_value();
     result_.split_bound = tree.bound();
     if (result_.split_bound > 0) result_.split_proof = tree.proof();

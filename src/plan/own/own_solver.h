@@ -34,6 +34,7 @@ struct AnchorSolution {
   SolverStatus status = SolverStatus::unknown;
   Model model;
   Packing packing;                  ///< the placement of round 2
+  Packing balanced;                 ///< one that reaches least_load_us
   std::int64_t least_load_us = 0;   ///< T of round 1
   std::int64_t load_bound_us = 0;   ///< proved lower bound of T
   std::int64_t load_limit_us = 0;   ///< of round 2
