@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "plan/anchor.h"
 #include "plan/finish.h"
+#include "plan/own_anchor.h"
 #include "plan/settings.h"
 #include "plan/two_stage.h"
 #include "zellige/error.h"
@@ -41,6 +42,7 @@ class Joint final : public Planner {
     settings.fall_back = false;  // a reference answers for its solver, not for the start that it was given
     AnchorResult result = place_anchors(whole, solver.get(), settings, options, deadline);
     plan.certificate = result.certificate;
+    prove_bounds(plan.certificate, whole, profile, options, deadline);
     if (result.status != AnchorResult::Status::solved) {
       finish_without(plan, result.plan_status(), std::move(result.reason), batch, profile, options, deadline);
       return plan;

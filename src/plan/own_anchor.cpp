@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/own_anchor.h"
 
-#include "plan/bounds.h"
-
 #include <utility>
 
 #include "placement/anchor_certificate.h"
+#include "plan/bounds.h"
+#include "plan/settings.h"
 
 namespace zellige {
 namespace {
@@ -168,6 +168,23 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     result.balanced = counted(problem, solution.model, solution.balanced);
   }
   return result;
+}
+
+void prove_bounds(Certificate& certificate, const Problem& problem, const Profile& profile, const PlanOptions& options,
+                  const Deadline& deadline) {
+  if (!certificate.anchor_bound || !certificate.split_bound || !certificate.anchor_load) return;
+  AnchorResult own = place_anchors_own(problem, profile, options, deadline);
+  if (own.status != AnchorResult::Status::solved || !own.certificate.duals) return;
+  // A proof refutes smaller limits, too. The limit of round 2 is the one that the certificate's bounds are about.
+  const bool is_from_bound = certificate.split_status == SolveStatus::optimal;
+  const Microseconds limit = {
+      relaxed_load((is_from_bound ? *certificate.anchor_bound : *certificate.anchor_load).value, options.epsilon)};
+  if (own.certificate.anchor_bound < certificate.anchor_bound) return;
+  if (own.certificate.split_bound < certificate.split_bound) return;
+  if (*certificate.split_bound > 0 && own.certificate.duals->split_limit < limit) return;
+  certificate.duals = std::move(own.certificate.duals);
+  certificate.duals->split_limit = limit;
+  if (*certificate.split_bound == 0) certificate.duals->split.clear();
 }
 
 }  // namespace zellige

@@ -30,4 +30,9 @@ AnchorProof anchor_proof(const Problem& problem, const own::AnchorSolution& solu
 AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, const PlanOptions& options,
                                const Deadline& deadline);
 
+/// Proves the bounds that CP-SAT states: where the own solver's reach them, its proofs become the certificate's duals.
+/// @param problem  what the certificate's rounds were about: reduced, every group with an option
+void prove_bounds(Certificate& certificate, const Problem& problem, const Profile& profile, const PlanOptions& options,
+                  const Deadline& deadline);
+
 }  // namespace zellige

@@ -56,7 +56,7 @@ ProofInstance proof_instance(const Problem& problem) {
 /// The placement must be what it claims, and both bounds must be proved; proofs of more than an optimum are refused.
 void expect_sound(const Problem& problem, const Profile& profile, const AnchorSolution& solution) {
   ASSERT_EQ(solution.status, SolverStatus::solved);
-  const CountSolution counts = counted(problem, solution);
+  const CountSolution counts = counted(problem, solution.model, solution.packing);
   decode(problem, counts);  // throws unless every sequence gets its degree of distinct ranks
   for (std::size_t g = 0; g < problem.groups.size(); ++g) {
     EXPECT_EQ(std::accumulate(counts.z[g].begin(), counts.z[g].end(), std::int64_t{0}), problem.groups[g].count());
@@ -64,6 +64,9 @@ void expect_sound(const Problem& problem, const Profile& profile, const AnchorSo
   EXPECT_LE(largest_load(problem, counts), solution.load_limit_us);
   for (const std::int64_t bytes : rank_memory(problem, counts)) EXPECT_LE(bytes, problem.memory_cap_bytes);
   EXPECT_EQ(num_split(problem, counts), solution.split_count);
+  const CountSolution balanced = counted(problem, solution.model, solution.balanced);
+  decode(problem, balanced);
+  EXPECT_EQ(largest_load(problem, balanced), solution.least_load_us);
   EXPECT_LE(solution.load_bound_us, solution.least_load_us);
   EXPECT_LE(solution.split_bound, solution.split_count);
 
@@ -183,7 +186,7 @@ TEST(OwnSolver, IsDeterministic) {
   const AnchorSolution first = solve_anchors(own_problem(problem), {});
   const AnchorSolution second = solve_anchors(own_problem(problem), {});
   ASSERT_EQ(first.status, SolverStatus::solved);
-  EXPECT_EQ(counted(problem, first).x, counted(problem, second).x);
+  EXPECT_EQ(counted(problem, first.model, first.packing).x, counted(problem, second.model, second.packing).x);
   EXPECT_EQ(first.load_work, second.load_work);
 }
 
