@@ -75,9 +75,7 @@ std::string mutate(Plan& plan, RandomEngine& engine) {
     case 23: proof.split_status = static_cast<SolveStatus>(other_than(0, engine)); return "split status";
     case 24: plan.profile_digest += "0"; return "profile digest";
     case 25: plan.placement.sequences.pop_back(); return "a sequence less";
-    default:
-      plan.status = static_cast<PlanStatus>(other_than(0, engine));
-      return "status";
+    default: plan.status = static_cast<PlanStatus>(other_than(0, engine)); return "status";
   }
 }
 
