@@ -40,7 +40,9 @@ Code run(const Arguments& arguments) {
   for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), finding.message);
   for (const auto& claim : unverified) fmt::print("unverified: {}\n", claim.message);
   if (findings.empty()) {
-    fmt::print("{}: nothing is wrong ({} on {})\n", arguments.plan,
+    const auto claims = static_cast<std::int64_t>(unverified.size());
+    const std::string but = claims == 0 ? "" : fmt::format(", {} unverified", plural(claims, "claim"));
+    fmt::print("{}: nothing is wrong{} ({} on {})\n", arguments.plan, but,
                plural(static_cast<std::int64_t>(plan.placement.sequences.size()), "sequence"),
                plural(batch.ranks, "rank"));
   }

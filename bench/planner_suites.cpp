@@ -159,7 +159,7 @@ Measured measure(const Problem& problem, std::uint64_t seed) {
   if (solution.status != own::SolverStatus::solved) return row;
   row.load_gap = 1 - static_cast<double>(solution.load_bound_us) / static_cast<double>(solution.least_load_us);
   row.split_gap = solution.split_count - solution.split_bound;
-  decode(problem, counted(problem, solution));  // throws for what is no placement
+  decode(problem, counted(problem, solution.model, solution.packing));  // throws for what is no placement
   const double verify = thread_ms();
   Profile names;
   names.catalog.buckets.resize(64);  // proofs go by name; here all are empty
