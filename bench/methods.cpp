@@ -29,7 +29,7 @@ const std::vector<Method>& compared_methods() {
       {"karmarkar-karp", "naive", "karmarkar-karp"},
       {"adaptiveload", "adaptiveload"},
       {"usp", "usp"},
-      {"knapformer", "knapformer"},
+      {"knapformer", "knapformer", "", 32},
       {"megatron", "megatron"},
       {"flexsp", "flexsp", "", 32, 1},
       {"disjoint", "disjoint", "", 8},

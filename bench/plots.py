@@ -22,7 +22,7 @@ STYLE = {
     "zellige": ("#1b6f8a", "o", "-"), "joint": ("#000000", "x", ":"), "naive": ("#c9503c", "s", "-"),
     "karmarkar-karp": ("#e08a4b", "v", "--"), "adaptiveload": ("#a8323e", "^", "-"), "usp": ("#7b5ea7", "D", "-"),
     "knapformer": ("#4f8f4a", "P", "-"), "megatron": ("#8a7a3d", "*", "--"), "flexsp": ("#3b6fc4", "<", "--"),
-    "disjoint": ("#777777", ">", ":"),
+    "disjoint": ("#777777", ">", ":"), "knapformer-g4": ("#4f8f4a", "p", "--"),
 }  # fmt: skip
 
 
@@ -31,8 +31,15 @@ def rows_of(name):
     return json.loads(path.read_text())["rows"] if path.exists() else None
 
 
-def save(figure, name):
-    figure.tight_layout()
+def save(figure, name, legend_below=None):
+    """@param legend_below  axes whose legends become one, under the panels"""
+    handles = {}
+    for axes in legend_below or []:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.tight_layout(rect=(0, 0.1 if handles else 0, 1, 1))
+    if handles:
+        figure.legend(handles.values(), handles.keys(), ncols=6, loc="lower center", fontsize=8, frameon=False)
     path = ROOT / f"docs/images/{name}.svg"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, metadata={"Date": None, "Creator": None})
@@ -70,7 +77,7 @@ def fig1(rows):
 
 
 def fig3a(rows):
-    figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.1), sharey=True)
+    figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.1))
     for axes, mix in zip(panels, ["three 720p videos", "high"]):
         of_mix = [row for row in rows if row["mix"] == mix]
         for method in methods_in(of_mix):
@@ -79,15 +86,16 @@ def fig3a(rows):
         axes.axhspan(1.25, 1.31, color="#c9503c", alpha=0.12)
         axes.set_xlabel("videos' share of the tokens, %")
         axes.set_title("three videos and images of 720p" if mix == "three 720p videos" else "mix of the suite `high`")
-    panels[0].text(35, 1.315, "the paper, measured: 1.25-1.31", fontsize=8, color="#c9503c")
+    panels[0].set_ylim(0.98, 1.4)
+    panels[0].text(35, 1.33, "band: 1.25-1.31, measured in the paper", fontsize=8, color="#c9503c")
     panels[0].set_ylabel("largest / mean step time of 4 ranks")
     panels[1].legend(fontsize=8)
     save(figure, "fig3a")
 
 
 def fig6(rows):
-    rows = [row for row in rows if "A800" in row["prices"] and "moved_bytes" in row]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.3))
+    rows = [row for row in rows if "H200" in row["prices"] and "moved_bytes" in row]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.8))
     usp = next(row["moved_bytes"] for row in rows if row["method"] == "usp")
     for i, row in enumerate(rows):
         bottom = 0
@@ -98,7 +106,7 @@ def fig6(rows):
         left.text(i, bottom + 0.01, f"{bottom:.0%}", ha="center", fontsize=8)
     left.set_xticks(range(len(rows)), [row["method"] for row in rows], rotation=35, ha="right")
     left.set_ylabel("attention bytes moved, over USP's")
-    left.set_title("(a) high:V50, a step, modelled on A800")
+    left.set_title("(a) high:V50, a step, modelled, H200")
     left.legend(fontsize=8)
     width = 0.8 / len(rows)
     for i, row in enumerate(rows):
@@ -108,34 +116,27 @@ def fig6(rows):
     right.set_xlabel("rank")
     right.set_ylabel("load, s")
     right.set_title("(b) loads, and largest over mean")
-    right.legend(fontsize=7, ncols=2)
-    save(figure, "fig6")
+    save(figure, "fig6", [right])
 
 
 def methods_suites(rows):
     suites = list(dict.fromkeys(row["suite"] for row in rows))
     figure, panels = plt.subplots(2, 2, figsize=(9.4, 6.4))
     for axes, suite in zip(panels.flat, suites):
-        of_suite = [row for row in rows if row["suite"] == suite and row["profile"] != "h200"]
+        of_suite = [row for row in rows if row["suite"] == suite and row["profile"] == "h200"]
         for method in methods_in(of_suite):
             cells = [row for row in of_suite if row["method"] == method and "over_floor" in row]
             if cells:
                 line(axes, method, [row["video_share_percent"] for row in cells], [1 + row["over_floor"] for row in cells])
         out = [m for m in methods_in(of_suite) if not any(row["method"] == m and "over_floor" in row for row in of_suite)]
-        axes.set_title(f"{suite}, {of_suite[0]['ranks']} ranks, {of_suite[0]['profile']}" + (f"; OOM or no plan: {', '.join(out)}" if out else ""),
+        axes.set_title(f"{suite}, {of_suite[0]['ranks']} ranks, H200 (modelled)" + (f"; OOM or no plan: {', '.join(out)}" if out else ""),
                        fontsize=8)  # fmt: skip
         axes.set_yscale("log")
         axes.set_xlabel("videos' share of the tokens, %")
         axes.set_ylabel("makespan / load floor F")
         axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%.2f"))
         axes.yaxis.set_minor_formatter(matplotlib.ticker.FormatStrFormatter("%.1f"))
-    handles, labels = {}, []
-    for axes in panels.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels()):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), ncols=len(handles), loc="lower center", fontsize=8)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
-    save(figure, "methods_suites")
+    save(figure, "methods_suites", panels.flat)
 
 
 def methods_scale(rows):
@@ -148,7 +149,7 @@ def methods_scale(rows):
                 continue
             line(panels[0][column], method, [row["ranks"] for row in cells], [1 + row["over_floor"] for row in cells])
             line(panels[1][column], method, [row["ranks"] for row in cells], [row["plan_cpu_us"] * 1e-3 for row in cells])
-        panels[0][column].set_title(f"{suite}, 50% videos, A800 (modelled)")
+        panels[0][column].set_title(f"{suite}, 50% videos, H200 (modelled)")
         panels[0][column].set_ylabel("makespan / load floor F")
         panels[1][column].set_ylabel("planning, ms of processor time")
         for row in (0, 1):
@@ -156,13 +157,12 @@ def methods_scale(rows):
             panels[row][column].set_yscale("log")
             panels[row][column].set_xlabel("ranks")
             panels[row][column].xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%d"))
-    panels[0][0].legend(fontsize=7, ncols=2)
-    save(figure, "methods_scale")
+    save(figure, "methods_scale", panels.flat)
 
 
 def price_error(rows):
     kinds = list(dict.fromkeys(row["error_kind"] for row in rows))
-    figure, panels = plt.subplots(1, len(kinds), figsize=(11, 3.2), sharey=True)
+    figure, panels = plt.subplots(1, len(kinds), figsize=(11, 3.5), sharey=True)
     for axes, kind in zip(panels, kinds):
         of_kind = [row for row in rows if row["error_kind"] == kind and row["plans"] > 0]
         errors = sorted({row["error"] for row in of_kind})
@@ -178,8 +178,7 @@ def price_error(rows):
     panels[0].set_ylabel("true makespan / true floor, mean")
     panels[0].yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%.2f"))
     panels[0].yaxis.set_minor_formatter(matplotlib.ticker.FormatStrFormatter("%.1f"))
-    panels[-1].legend(fontsize=7)
-    save(figure, "price_error")
+    save(figure, "price_error", panels)
 
 
 def main():

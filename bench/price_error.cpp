@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan made with wrong prices comes to under the true ones.
 //   price_error [OUT.json [DRAWS [SEED]]]
-// The estimated profile is the truth; the planner gets prices that are off by up to 1, 3 or 10%:
+// The estimated H200 profile is the truth; the planner gets prices that are off by up to 1, 3 or 10%:
 //   random      each bucket x configuration by its own factor, uniform in 1 +- e
 //   by-degree   each degree by one factor, uniform in 1 +- e: what a wrong model of exchanges does
 //   by-bucket   each bucket by one factor, uniform in 1 +- e: what a wrong model of compute does
@@ -76,7 +76,7 @@ double mean(const std::vector<double>& values) {
 
 int run(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "bench/results/price_error.json";
-  const int draws = argc > 2 ? std::atoi(argv[2]) : 10;
+  const int draws = argc > 2 ? std::atoi(argv[2]) : 6;
   const std::uint64_t first_seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::vector<bench::Method> methods;
   for (const bench::Method& method : bench::compared_methods()) {
@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
     std::map<std::string, std::map<double, std::map<std::string, Sums>>> sums;
     for (int share = 35; share <= 60; share += 5) {
       const Batch batch = make_workload(suite + ":V" + std::to_string(share));
-      const Profile truth = built_in_profile(suite == "a6000x32" ? "a6000" : "a800", batch.catalog, true, batch.ranks);
+      const Profile truth = built_in_profile("h200", batch.catalog, true, batch.ranks);
       const std::vector<double> even(batch.ranks, 1);
       for (const bench::Method& method : methods) {
         const Plan right = bench::run_method(method, batch, truth).plan;
