@@ -41,7 +41,7 @@ def find(rows, **wanted):
 
 
 def is_papers_device(row, memory_binds=True):
-    return row["profile"] == ("a6000" if row["suite"] == "a6000x32" else "a800") and row["memory_binds"] == memory_binds
+    return row["profile"] == ("a6000" if row["suite"] == "a6000x32" else "a800") and row.get("memory_binds", True) == memory_binds
 
 
 def suites(rows, keep):
@@ -91,10 +91,10 @@ def planner(rows):
     out = []
     for suite in SUITES:
         for profile in ("a800", "a6000", "h200"):
-            ours = find(rows, suite=suite, profile=profile, memory_binds=True, method="zellige")
+            ours = [row for row in find(rows, suite=suite, profile=profile, method="zellige") if row.get("memory_binds", True)]
             if not ours:
                 continue
-            joint = {row["video_share_percent"]: row for row in find(rows, suite=suite, profile=profile, memory_binds=True, method="joint")}
+            joint = {row["video_share_percent"]: row for row in find(rows, suite=suite, profile=profile, method="joint")}
             planned = [row for row in ours if "over_bound" in row]
             over_joint = [row["makespan_us"] / joint[row["video_share_percent"]]["makespan_us"] - 1
                           for row in planned if "makespan_us" in joint.get(row["video_share_percent"], {})]  # fmt: skip
