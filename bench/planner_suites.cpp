@@ -27,6 +27,7 @@ namespace {
 struct Measured {
   std::uint64_t seed = 0;
   double cpu_ms = 0, wall_ms = 0, verify_ms = 0, load_gap = 0;
+  std::int64_t verify_steps = 0;
   std::int64_t split_gap = 0, nodes = 0, proof_nodes = 0;
   own::SolverStatus status = own::SolverStatus::unknown;
   bool proof_holds = true;
@@ -165,13 +166,15 @@ Measured measure(const Problem& problem, std::uint64_t seed) {
   names.catalog.buckets.resize(64);  // proofs go by name; here all are empty
   const AnchorProof proof = anchor_proof(problem, solution, names, Menu::all);
   const ProofInstance instance = proof_instance(problem);
-  std::int64_t work = 200'000'000;
+  constexpr std::int64_t kMostSteps = 200'000'000;
+  std::int64_t work = kMostSteps;
   row.proof_holds = why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty();
   if (solution.split_bound > 0) {
     row.proof_holds &=
         why_not_proved(instance, proof.split, solution.load_limit_us, solution.split_bound - 1, work).empty();
   }
   row.verify_ms = thread_ms() - verify;
+  row.verify_steps = kMostSteps - work;
   row.proof_nodes = static_cast<std::int64_t>(proof.load.size() + proof.split.size());
   return row;
 }
@@ -183,7 +186,8 @@ double quantile(std::vector<double> values, double share) {
 }
 
 nlohmann::ordered_json summary(const std::string& what, int ranks, const std::vector<Measured>& rows) {
-  std::vector<double> cpu, wall, verify, gaps, splits, proofs;
+  std::vector<double> cpu, wall, verify, steps, gaps, splits, proofs;
+  int too_long = 0;
   int infeasible = 0, unknown = 0, load_open = 0, load_exact = 0, split_open = 0, broken = 0;
   const Measured* slowest = &rows.front();
   for (const Measured& row : rows) {
@@ -201,14 +205,17 @@ nlohmann::ordered_json summary(const std::string& what, int ranks, const std::ve
     split_open += row.split_gap > 0;
     splits.push_back(static_cast<double>(row.split_gap));
     broken += !row.proof_holds;
+    steps.push_back(static_cast<double>(row.verify_steps));
+    too_long += row.verify_steps > kVerifyWork;
+    if (row.verify_steps > kVerifyWork) std::printf("  seed %llu: %lld steps, %lld nodes\n", static_cast<unsigned long long>(row.seed), static_cast<long long>(row.verify_steps), static_cast<long long>(row.proof_nodes));
   }
   std::printf(
       "%-24s N %4d: %4zu batches, ms p50 %6.2f p90 %6.2f p99 %6.2f max %6.2f; load gap p90 %.1e p99 %.1e max %.1e, "
       "open %d, split open %d (most %.0f); infeasible %d, unknown %d; proofs: ms p99 %.2f max %.2f, nodes max "
-      "%.0f, refused %d; slowest seed %llu\n",
+      "%.0f, refused %d, too long %d; slowest seed %llu\n",
       what.c_str(), ranks, rows.size(), quantile(cpu, .5), quantile(cpu, .9), quantile(cpu, .99), quantile(cpu, 1),
       quantile(gaps, .9), quantile(gaps, .99), quantile(gaps, 1), load_open, split_open, quantile(splits, 1),
-      infeasible, unknown, quantile(verify, .99), quantile(verify, 1), quantile(proofs, 1), broken,
+      infeasible, unknown, quantile(verify, .99), quantile(verify, 1), quantile(proofs, 1), broken, too_long,
       static_cast<unsigned long long>(slowest->seed));
   std::fflush(stdout);
   return {{"instances", what},
@@ -233,6 +240,9 @@ nlohmann::ordered_json summary(const std::string& what, int ranks, const std::ve
           {"verify_p50_ms", quantile(verify, .5)},
           {"verify_p99_ms", quantile(verify, .99)},
           {"verify_max_ms", quantile(verify, 1)},
+          {"verify_p99_steps", quantile(steps, .99)},
+          {"verify_max_steps", quantile(steps, 1)},
+          {"proofs_beyond_the_planners_limit", too_long},
           {"proof_nodes_max", quantile(proofs, 1)},
           {"proofs_refused", broken},
           {"slowest_seed", slowest->seed}};

@@ -123,7 +123,6 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     }
     instance.groups.push_back({group.count(), needed_options(choices, problem.memory_cap_bytes)});
   }
-  constexpr std::int64_t kVerifyWork = 400'000;
   AnchorProof proof = anchor_proof(problem, solution, profile, options.menu);
   std::int64_t work = kVerifyWork;
   bool is_shown = !problem.groups.empty();

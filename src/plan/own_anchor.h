@@ -15,6 +15,9 @@ namespace zellige {
 
 // Between the planner's problems and the own solver's (own/own_solver.h).
 
+/// Steps (about 25 ns each) that the planner spends on verifying a proof before it claims what the proof proves.
+inline constexpr std::int64_t kVerifyWork = 400'000;
+
 own::AnchorProblem own_problem(const Problem& problem);
 
 /// A packing in the planner's terms. @pre it has patterns

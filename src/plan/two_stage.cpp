@@ -75,6 +75,7 @@ class TwoStage final : public Planner {
       if (needs_solver && !solver) solver = find_solver(options);
       plan.solver = solver ? "cp-sat" : "greedy";
       anchored = place_anchors(anchors, solver.get(), settings, options, deadline);
+      prove_bounds(anchored.certificate, anchors, profile, options, deadline);
     }
     plan.certificate = anchored.certificate;
     if (anchored.status != AnchorResult::Status::solved) {
