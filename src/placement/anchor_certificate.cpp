@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/json.h"
+#include "placement/pattern_doubt.h"
 
 namespace zellige {
 namespace {
@@ -30,187 +31,29 @@ struct Limits {
   std::vector<Holders> holders;
 };
 
-/// A leaf's values of pieces, and the search for a pattern worth more than a rank's mean.
-class PatternDoubt {
- public:
-  PatternDoubt(const ProofInstance& instance, std::int64_t load_limit_us, std::int64_t& work)
-      : instance_(instance), load_limit_us_(load_limit_us), work_(work) {}
-
-  enum class Verdict { none, exists, out_of_work };
-  /// Whether a pattern within `limits` is worth more than `mean`.
-  Verdict above(const Limits& limits, const std::vector<std::vector<std::int64_t>>& piece_values,
-                const std::vector<AnchorProof::HolderValue>& steps, const std::vector<int>& step_options,
-                std::int64_t step_unit, std::int64_t mean);
-
- private:
-  struct Level {
-    int group;
-    std::int64_t time_us, memory_bytes, value;
-    std::int64_t before_most;  // pieces of this group's options up to this one
-    std::int64_t after_most;   // pieces of this group's options from this one on
-    std::int64_t group_most;
-    bool starts_group;
-    std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // pieces, value
-    Wide best_value;                                           // of one piece, steps spread over what they need
-  };
-  /// A weight of load and memory that bounds what room can still be worth: room x weights + the groups' surplus.
-  struct Weights {
-    Wide per_us = 0, per_byte = 0;  // in 2^-kShift
-    std::vector<Wide> surplus;      // [levels]: of the level's group, a piece
-    std::vector<Wide> later;        // [levels]: of all groups after the level's
-  };
-  static constexpr int kShift = 24;
-
-  void add_weights(double per_us, double per_byte);
-  double root_bound(double per_us, double per_byte) const;
-  bool may_exceed(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t left, Wide value) const;
-  bool grow(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t taken, std::int64_t left,
-            Wide value);
-
-  const ProofInstance& instance_;
-  std::int64_t load_limit_us_;
-  std::int64_t& work_;
-  std::vector<Level> levels_;
-  std::vector<Weights> weights_;
-  Wide mean_ = 0;
-};
-
-double PatternDoubt::root_bound(double per_us, double per_byte) const {
-  double bound =
-      per_us * static_cast<double>(load_limit_us_) + per_byte * static_cast<double>(instance_.memory_cap_bytes);
-  double surplus = 0;
-  for (std::size_t i = levels_.size(); i-- > 0;) {
-    const Level& level = levels_[i];
-    surplus = std::max(surplus, static_cast<double>(level.best_value) - per_us * static_cast<double>(level.time_us) -
-                                    per_byte * static_cast<double>(level.memory_bytes));
-    if (level.starts_group) {
-      bound += surplus * static_cast<double>(level.group_most);
-      surplus = 0;
-    }
-  }
-  return bound;
-}
-
-void PatternDoubt::add_weights(double per_us, double per_byte) {
-  Weights weights;
-  weights.per_us = static_cast<Wide>(per_us * (1 << kShift));
-  weights.per_byte = static_cast<Wide>(per_byte * (1 << kShift));
-  weights.surplus.resize(levels_.size());
-  weights.later.resize(levels_.size());
-  Wide later = 0, surplus = 0;
-  for (std::size_t i = levels_.size(); i-- > 0;) {
-    const Level& level = levels_[i];
-    weights.later[i] = later;
-    surplus = std::max(
-        surplus, (level.best_value << kShift) - weights.per_us * level.time_us - weights.per_byte * level.memory_bytes);
-    weights.surplus[i] = surplus;
-    if (level.starts_group) {
-      later += surplus * level.group_most;
-      surplus = 0;
-    }
-  }
-  weights_.push_back(std::move(weights));
-}
-
-bool PatternDoubt::may_exceed(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t left,
-                              Wide value) const {
-  for (const Weights& weights : weights_) {
-    const Wide bound =
-        weights.per_us * load + weights.per_byte * memory + weights.surplus[depth] * left + weights.later[depth];
-    if (((mean_ + 1 - value) << kShift) > bound) return false;
-  }
-  return true;
-}
-
-/// @param load,memory  room left   @param taken  pieces of the group so far   @param left  that may still come
-bool PatternDoubt::grow(std::size_t depth, std::int64_t load, std::int64_t memory, std::int64_t taken,
-                        std::int64_t left, Wide value) {
-  if (depth == levels_.size()) return value > mean_;
-  if (--work_ < 0) return false;
-  const Level& level = levels_[depth];
-  if (level.starts_group) taken = 0, left = level.group_most;
-  left = std::min(left, level.after_most);
-  if (!may_exceed(depth, load, memory, left, value)) return false;
-  std::int64_t most = std::min(left, level.before_most - taken);
-  if (level.time_us > 0) most = std::min(most, load / level.time_us);
-  if (level.memory_bytes > 0) most = std::min(most, memory / level.memory_bytes);
-  for (std::int64_t pieces = most; pieces >= 0; --pieces) {
-    Wide earned = static_cast<Wide>(pieces) * level.value;
-    for (const auto& [least, bonus] : level.steps) earned += pieces >= least ? bonus : 0;
-    if (grow(depth + 1, load - pieces * level.time_us, memory - pieces * level.memory_bytes, taken + pieces,
-             left - pieces, value + earned)) {
-      return true;
-    }
-    if (work_ < 0) return false;
-  }
-  return false;
-}
-
-PatternDoubt::Verdict PatternDoubt::above(const Limits& limits,
-                                          const std::vector<std::vector<std::int64_t>>& piece_values,
-                                          const std::vector<AnchorProof::HolderValue>& steps,
-                                          const std::vector<int>& step_options, std::int64_t step_unit,
-                                          std::int64_t mean) {
-  mean_ = mean;
-  levels_.clear();
-  weights_.clear();
-  for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
-    const auto& group = instance_.groups[g];
-    bool starts = true;
+/// The question of a leaf: may a rank hold pieces worth more than the mean?
+PatternQuestion question_of(const ProofInstance& instance, std::int64_t load_limit_us, const Limits& limits,
+                            const std::vector<std::vector<std::int64_t>>& piece_values,
+                            const std::vector<AnchorProof::HolderValue>& steps, const std::vector<int>& step_options,
+                            std::int64_t step_unit, std::int64_t mean) {
+  PatternQuestion question{load_limit_us, instance.memory_cap_bytes, {}, mean};
+  for (std::size_t g = 0; g < instance.groups.size(); ++g) {
+    const auto& group = instance.groups[g];
+    auto& kinds = question.groups.emplace_back();
     for (std::size_t j = 0; j < group.options.size(); ++j) {
-      Level level{static_cast<int>(g),
-                  group.options[j].time_us,
-                  group.options[j].memory_bytes,
-                  piece_values[g][j],
-                  0,
-                  0,
-                  group.count,
-                  starts,
-                  {},
-                  piece_values[g][j]};
-      level.before_most = group.count - (j + 1 < group.options.size() ? limits.least[g][j + 1] : 0);
-      level.after_most = limits.most[g][j];
+      auto& kind = kinds.emplace_back();
+      kind.time_us = group.options[j].time_us;
+      kind.memory_bytes = group.options[j].memory_bytes;
+      kind.value = piece_values[g][j];
+      kind.before_most = group.count - (j + 1 < group.options.size() ? limits.least[g][j + 1] : 0);
+      kind.after_most = limits.most[g][j];
       for (std::size_t s = 0; s < steps.size(); ++s) {
         if (steps[s].option.bucket != static_cast<int>(g) || step_options[s] != static_cast<int>(j)) continue;
-        level.steps.emplace_back(steps[s].pieces, steps[s].value * step_unit);
+        kind.steps.emplace_back(steps[s].pieces, steps[s].value * step_unit);
       }
-      for (const auto& step : level.steps) {
-        Wide sum = 0;
-        for (const auto& [least, bonus] : level.steps) sum += least <= step.first ? bonus : 0;
-        level.best_value = std::max(level.best_value, level.value + (sum + step.first - 1) / step.first);
-      }
-      if (level.time_us > load_limit_us_ || level.memory_bytes > instance_.memory_cap_bytes) continue;
-      if (level.best_value <= 0 || level.before_most <= 0 || level.after_most <= 0) continue;
-      levels_.push_back(std::move(level));
-      starts = false;
     }
   }
-  // Weights: the best by load alone, by memory alone, and by both; any weights bound, good ones save time.
-  const auto best_of = [&](auto&& weigh) {
-    double low = 0, high = 0;
-    for (const Level& level : levels_) {
-      const auto value = static_cast<double>(level.best_value);
-      high = std::max(high,
-                      value / std::max(1.0, static_cast<double>(level.time_us)) * static_cast<double>(load_limit_us_));
-      high = std::max(high, value / std::max(1.0, static_cast<double>(level.memory_bytes)) *
-                                static_cast<double>(instance_.memory_cap_bytes));
-    }
-    for (int round = 0; round < 40; ++round) {
-      const double left = low + (high - low) / 3, right = high - (high - low) / 3;
-      (weigh(left) <= weigh(right) ? high : low) = weigh(left) <= weigh(right) ? right : left;
-    }
-    return (low + high) / 2;
-  };
-  const double load = std::max(1.0, static_cast<double>(load_limit_us_));
-  const double cap = std::max(1.0, static_cast<double>(instance_.memory_cap_bytes));
-  for (const double share : {0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0}) {
-    const double size =
-        best_of([&](double total) { return root_bound(total * (1 - share) / load, total * share / cap); });
-    add_weights(size * (1 - share) / load, size * share / cap);
-  }
-  const bool exists = grow(0, load_limit_us_, instance_.memory_cap_bytes, 0, 0, 0);
-  if (work_ < 0) return Verdict::out_of_work;
-  return exists ? Verdict::exists : Verdict::none;
+  return question;
 }
 
 class TreeCheck {
@@ -361,12 +204,13 @@ class TreeCheck {
     }
     if (total <= 0) return at(index, "its sequences are worth nothing, so nothing is refuted");
     const auto mean = static_cast<std::int64_t>((total - 1) / instance_.ranks);
-    PatternDoubt doubt(instance_, load_limit_us_, work_);
-    switch (doubt.above(limits, piece_values, node.holder_values, step_options, unit_, mean)) {
-      case PatternDoubt::Verdict::none: return "";
-      case PatternDoubt::Verdict::exists:
+    const PatternQuestion question =
+        question_of(instance_, load_limit_us_, limits, piece_values, node.holder_values, step_options, unit_, mean);
+    switch (is_worth_more(question, work_)) {
+      case PatternVerdict::none: return "";
+      case PatternVerdict::exists:
         return at(index, "a rank may hold pieces worth more than the mean of " + std::to_string(mean));
-      case PatternDoubt::Verdict::out_of_work: break;
+      case PatternVerdict::out_of_work: break;
     }
     return at(index, "verifying it takes too long");
   }
