@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -221,6 +224,29 @@ std::string profile_json(const Profile& profile) { return pretty(to_json(profile
 
 void write_profile(const Profile& profile, const std::string& path) { write_text_file(path, profile_json(profile)); }
 
-std::string digest(const Profile& profile) { return sha256(canonical(nlohmann::json(to_json(profile)))); }
+std::string digest(const Profile& profile) {
+  // Writing thousands of prices down and hashing them takes longer than planning a batch, and the planner, the checker
+  // and every rank ask for the same few profiles again and again. Comparing them takes microseconds.
+  struct Known {
+    Profile profile;
+    std::string digest;
+  };
+  constexpr std::size_t kMostKnown = 4;
+  static std::mutex mutex;
+  static std::deque<std::shared_ptr<const Known>> known;  // latest first
+  std::deque<std::shared_ptr<const Known>> candidates;
+  {
+    const std::lock_guard lock(mutex);
+    candidates = known;
+  }
+  for (const auto& candidate : candidates) {
+    if (candidate->profile == profile) return candidate->digest;
+  }
+  std::string text = sha256(canonical(nlohmann::json(to_json(profile))));
+  const std::lock_guard lock(mutex);
+  known.push_front(std::make_shared<const Known>(Known{profile, text}));
+  if (known.size() > kMostKnown) known.pop_back();
+  return text;
+}
 
 }  // namespace zellige

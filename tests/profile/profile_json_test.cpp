@@ -4,6 +4,10 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/json.h"
 #include "catalog/refusal.h"
@@ -97,6 +101,25 @@ TEST(ProfileJson, DigestChangesWithEveryPart) {
   EXPECT_NE(digest(profile), changed([](Profile& p) {
               p.set_prices(0, {{.config = {1, 1, 1}, .time = {75525}, .exchange = {0}, .memory = {381542400}}});
             }));
+}
+
+TEST(ProfileJson, DigestsAskedForInTurnsAreTheProfilesOwn) {
+  std::vector<Profile> profiles(9, with_every_field());  // more than are remembered
+  std::vector<std::string> digests;
+  std::set<std::string> different;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    profiles[i].step_base.value += static_cast<std::int64_t>(i);
+    digests.push_back(digest(profiles[i]));
+    different.insert(digests.back());
+  }
+  EXPECT_EQ(different.size(), profiles.size());
+  const auto ask = [&](std::size_t step) {
+    for (std::size_t i = 0; i < 20 * step; i += step) {
+      EXPECT_EQ(digest(profiles[i % profiles.size()]), digests[i % profiles.size()]);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (const std::size_t step : {1, 2, 4, 5}) threads.emplace_back(ask, step);
 }
 
 std::string after(const std::function<void(Json&)>& change) {
