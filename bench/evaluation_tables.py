@@ -108,6 +108,30 @@ def planner(rows):
                      "planning, ms of processor time"], out)  # fmt: skip
 
 
+def table3(rows):
+    """Processor time, and what the two-stage plan's makespan is over the joint one's."""
+    out = []
+    for profile in dict.fromkeys(row["profile"] for row in rows):
+        cells = {(row["method"], row["video_share_percent"]): row for row in find(rows, profile=profile)}
+        for method in dict.fromkeys(row["method"] for row in rows):
+            line = [profile, method + ", s"]
+            for share in SHARES:
+                row = cells[method, share]
+                time = f"{row['plan_cpu_us'] * 1e-6:.3f}" if row["plan_cpu_us"] < 1e6 else f"{row['plan_cpu_us'] * 1e-6:.1f}"
+                line.append(time + ("" if row.get("certified") else " (open)" if "makespan_us" in row else f" ({row['outcome']})"))
+            out.append(line)
+        for method in ("two-stage", "zellige"):
+            line = [profile, f"{method} over joint"]
+            for share in SHARES:
+                ours, joint = cells[method, share], cells["joint", share]
+                both = "makespan_us" in ours and "makespan_us" in joint
+                line.append(f"{100 * (ours['makespan_us'] / joint['makespan_us'] - 1):+.3f}%" if both else "")
+            out.append(line)
+            line = [profile, f"{method} over the proved bound"]
+            out.append(line + [f"{100 * cells[method, share]['over_bound']:.3f}%" if "over_bound" in cells[method, share] else "" for share in SHARES])
+    return markdown(["profile", "planner"] + [f"V{share}" for share in SHARES], out)
+
+
 def scale(rows):
     out = []
     for suite in SUITES:
@@ -207,6 +231,7 @@ TABLES = {
     "suites-h200": ("methods_suites", lambda rows: suites(rows, lambda row: row["profile"] == "h200")),
     "speedups": ("methods_suites", speedups),
     "planner": ("methods_suites", planner),
+    "table3": ("table3", table3),
     "scale": ("methods_scale", scale),
     "fig1": ("fig1", fig1),
     "fig3a": ("fig3a", fig3a),

@@ -60,7 +60,9 @@ ModelGeometry random_model(RandomEngine& engine) {
   }
   model.kv_heads = draw_below(engine, 2) == 0 ? model.heads : pick(engine, divisors);
   model.head_dim = pick(engine, std::vector<int>{64, 128});
-  model.layers = 4 + static_cast<int>(draw_below(engine, 20));
+  // At most about three billion parameters: 16 d^2 a layer.
+  const double of_layer = 16.0 * model.width() * model.width();
+  model.layers = 1 + static_cast<int>(draw_below(engine, std::min<std::uint64_t>(24, 3e9 / of_layer)));
   model.ffn = 4 * model.width();
   model.text = pick(
       engine, std::vector<TextPlacement>{TextPlacement::cross, TextPlacement::joint_front, TextPlacement::joint_rear});
