@@ -31,6 +31,7 @@ class TwoRounds {
   bool balance();
   void min_split();
   bool min_split_within(std::int64_t limit_us, bool may_be_empty);
+  void keep_to_least_load();
   cp::Response solve(AnchorModel& model, double share) const;
   void take(CountSolution solution);
   std::int64_t effort() const { return solver_ != nullptr ? kStartEffort : kFallbackEffort; }
@@ -186,7 +187,19 @@ void TwoRounds::min_split() {
   const std::int64_t limit = relaxed_load(load_bound_us_, options_.epsilon);
   if (min_split_within(limit, load_us_ > limit)) return;
   min_split_within(relaxed_load(load_us_, options_.epsilon), false);
+  keep_to_least_load();
   result_.certificate.split_status = SolveStatus::feasible;
+}
+
+/// Round 2 may come by a placement of less load than round 1's. The limit then follows from that one, and what exceeds
+/// it makes way. The bound of splits, proved for the larger limit, holds for the smaller one.
+void TwoRounds::keep_to_least_load() {
+  while (load_us_ > relaxed_load(least_load_us_, options_.epsilon)) {
+    take(CountSolution(*balanced_));
+    const std::int64_t limit = relaxed_load(load_us_, options_.epsilon);
+    take(greedy_min_split(problem_, *best_, limit, effort() / 2, deadline_));
+  }
+  result_.certificate.split_count = static_cast<int>(num_split(problem_, *best_));
 }
 
 AnchorResult TwoRounds::run() {
