@@ -37,7 +37,7 @@ def save(figure, name, legend_below=None):
     for axes in [] if legend_below is None else legend_below:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(label, handle)
-    figure.tight_layout(rect=(0, 0.1 if handles else 0, 1, 1))
+    figure.tight_layout(rect=(0, 0.4 / figure.get_figheight() if handles else 0, 1, 1))  # 0.4 inches for two rows
     if handles:
         figure.legend(handles.values(), handles.keys(), ncols=6, loc="lower center", fontsize=8, frameon=False)
     path = ROOT / f"docs/images/{name}.svg"
