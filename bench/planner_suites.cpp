@@ -206,10 +206,7 @@ nlohmann::ordered_json summary(const std::string& what, int ranks, const std::ve
     splits.push_back(static_cast<double>(row.split_gap));
     broken += !row.proof_holds;
     steps.push_back(static_cast<double>(row.verify_steps));
-    too_long += row.verify_steps > kVerifyWork;
-    if (row.verify_steps > kVerifyWork)
-      std::printf("  seed %llu: %lld steps, %lld nodes\n", static_cast<unsigned long long>(row.seed),
-                  static_cast<long long>(row.verify_steps), static_cast<long long>(row.proof_nodes));
+    too_long += row.verify_steps > verify_work(ranks);
   }
   std::printf(
       "%-24s N %4d: %4zu batches, ms p50 %6.2f p90 %6.2f p99 %6.2f max %6.2f; load gap p90 %.1e p99 %.1e max %.1e, "

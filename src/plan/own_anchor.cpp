@@ -124,7 +124,7 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     instance.groups.push_back({group.count(), needed_options(choices, problem.memory_cap_bytes)});
   }
   AnchorProof proof = anchor_proof(problem, solution, profile, options.menu);
-  std::int64_t work = kVerifyWork;
+  std::int64_t work = verify_work(problem.ranks);
   bool is_shown = !problem.groups.empty();
   if (!problem.groups.empty() && !why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty()) {
     const own::SimpleBound simple = own::simple_bound(solution.model);
@@ -134,13 +134,13 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     proof = anchor_proof(problem, solution, profile, options.menu);
     // The limit of round 2 follows from the bound; a higher one is no limit that was asked for.
     solution.limit_is_from_bound = false;
-    work = kVerifyWork;
+    work = verify_work(problem.ranks);
     // Thousands of anchors on a rank: the checker's knapsack is too large even for the area's multipliers. Then the
     // plan carries no proof, and the bound is the one that needs none.
     is_shown = why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty();
     if (!is_shown) solution.load_bound_us = load_lower_bound(problem, solution.least_load_us);
   }
-  work = kVerifyWork;
+  work = verify_work(problem.ranks);
   if (solution.split_bound > 0 &&
       !why_not_proved(instance, proof.split, solution.load_limit_us, solution.split_bound - 1, work).empty()) {
     solution.split_bound = 0;

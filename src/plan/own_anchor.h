@@ -15,8 +15,8 @@ namespace zellige {
 
 // Between the planner's problems and the own solver's (own/own_solver.h).
 
-/// Steps (about 25 ns each) that the planner spends on verifying a proof before it claims what the proof proves.
-inline constexpr std::int64_t kVerifyWork = 400'000;
+/// Steps (some ten nanoseconds each) that the planner spends on verifying a proof before it claims what that proves.
+inline constexpr std::int64_t verify_work(int ranks) { return ranks <= 32 ? 400'000 : 2'000'000; }
 
 own::AnchorProblem own_problem(const Problem& problem);
 

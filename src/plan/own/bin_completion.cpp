@@ -145,6 +145,16 @@ bool list_schedule(const Model& model, const TypeCounts& counts, Packing& packin
     pattern.pieces.assign(model.num_types(), 0);
     pattern.time_us = pattern.memory_bytes = 0;
   }
+  return schedule_missing(model, packing);
+}
+
+bool schedule_missing(const Model& model, Packing& packing) {
+  const TypeCounts& counts = packing.counts;
+  TypeCounts missing(model.num_types());
+  for (int t = 0; t < model.num_types(); ++t) {
+    missing[t] = counts[t] * model.types[t].degree;
+    for (const Pattern& pattern : packing.patterns) missing[t] -= pattern.pieces[t];
+  }
   std::vector<int> order(model.num_types());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -155,7 +165,7 @@ bool list_schedule(const Model& model, const TypeCounts& counts, Packing& packin
   };
   std::vector<int> heap;
   for (const int t : order) {
-    if (counts[t] == 0) continue;
+    if (missing[t] == 0) continue;
     const PieceType& type = model.types[t];
     const auto has_room = [&](int rank) {
       const Pattern& pattern = packing.patterns[rank];
@@ -166,7 +176,7 @@ bool list_schedule(const Model& model, const TypeCounts& counts, Packing& packin
       if (has_room(rank)) heap.push_back(rank);
     }
     std::make_heap(heap.begin(), heap.end(), later);
-    for (std::int64_t left = counts[t] * type.degree; left > 0; --left) {
+    for (std::int64_t left = missing[t]; left > 0; --left) {
       if (heap.empty()) return false;
       std::pop_heap(heap.begin(), heap.end(), later);
       const int rank = heap.back();

@@ -60,4 +60,7 @@ class BinCompletion {
 /// @return  whether every piece found a rank
 bool list_schedule(const Model& model, const TypeCounts& counts, Packing& packing);
 
+/// The same for what is still missing of `packing.counts` on ranks that hold something already.
+bool schedule_missing(const Model& model, Packing& packing);
+
 }  // namespace zellige::own

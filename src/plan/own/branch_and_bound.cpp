@@ -14,6 +14,9 @@ constexpr std::int64_t kLeastLpWork = 20'000;
 constexpr std::int64_t kLoadWork = 40'000;
 constexpr std::int64_t kPackWork = 3'000;
 constexpr std::int64_t kThoroughPackWork = 60'000;
+constexpr std::int64_t kFixedLpWork = 60'000;
+constexpr std::int64_t kRestWork = 4'000;
+constexpr int kPatternsDepth = 4;
 constexpr double kFraction = 1e-6;
 
 }  // namespace
@@ -45,6 +48,7 @@ void BranchAndBound::start(Objective objective, std::int64_t load_limit_us, std:
   nodes_.clear();
   open_ = {};
   tried_.clear();
+  tried_patterns_.clear();
   if (best) take(*best);
   Node root;
   root.question.box = whole_box(model_);
@@ -186,6 +190,110 @@ void BranchAndBound::try_counts(const Node& node, const TypeCounts& counts, bool
   }
 }
 
+/// Packs what the fixed patterns leave on the other ranks.
+bool BranchAndBound::pack_rest(const TypeCounts& counts, const std::vector<Pattern>& fixed,
+                               std::int64_t load_limit_us) {
+  BinCompletion::Task task;
+  task.pieces.resize(model_.num_types());
+  for (int t = 0; t < model_.num_types(); ++t) {
+    task.pieces[t] = counts[t] * model_.types[t].degree;
+    for (const Pattern& pattern : fixed) task.pieces[t] -= pattern.pieces[t];
+  }
+  task.most = counts;
+  task.ranks = model_.ranks - static_cast<int>(fixed.size());
+  task.load_limit_us = load_limit_us;
+  if (completion_.pack(task, kRestWork) != BinCompletion::Outcome::packed) return false;
+  Packing packing{counts, fixed};
+  packing.patterns.insert(packing.patterns.end(), completion_.patterns().begin(), completion_.patterns().end());
+  take(packing);
+  return true;
+}
+
+/// Asks the linear program for patterns of just these counts, takes whole multiples of them, and packs the rest.
+void BranchAndBound::try_patterns(const Node& node, const TypeCounts& counts) {
+  if (!tried_patterns_.insert(counts).second || is_spent()) return;
+  Node fixed;
+  fixed.question.box = node.question.box;
+  for (int g = 0; g < model_.num_groups(); ++g) {
+    std::int64_t tail = 0;
+    for (int t = model_.first[g + 1] - 1; t >= model_.first[g]; --t) {
+      tail += counts[t];
+      fixed.question.box.least[t] = fixed.question.box.most[t] = tail;
+    }
+  }
+  std::int64_t limit = load_limit_us_;
+  if (objective_ == Objective::load) {
+    // The least load at which they fit as fractions, roughly.
+    limit = node.bound;
+    if (lp_.ask(fixed.question, limit, kFixedLpWork) != PatternLp::Answer::fits) {
+      limit = node.bound + (goal() - 1 - node.bound) / 2;
+      if (limit <= node.bound || lp_.ask(fixed.question, limit, kFixedLpWork) != PatternLp::Answer::fits) {
+        limit = goal() - 1;
+        if (lp_.ask(fixed.question, limit, kFixedLpWork) != PatternLp::Answer::fits) return;
+      }
+    }
+  } else if (lp_.ask(fixed.question, limit, kFixedLpWork) != PatternLp::Answer::fits) {
+    return;
+  }
+  struct Copies {
+    Pattern pattern;
+    std::int64_t whole;
+    double part;
+  };
+  std::vector<Copies> copies;
+  for (const PatternLp::Share& share : lp_.shares()) {
+    const double whole = std::floor(share.ranks + 1e-6);
+    copies.push_back({*share.pattern, static_cast<std::int64_t>(whole), share.ranks - whole});
+  }
+  std::sort(copies.begin(), copies.end(), [](const Copies& a, const Copies& b) {
+    return std::tuple(-a.part, a.pattern.time_us) < std::tuple(-b.part, b.pattern.time_us);
+  });
+  TypeCounts left(model_.num_types());
+  for (int t = 0; t < model_.num_types(); ++t) left[t] = counts[t] * model_.types[t].degree;
+  std::vector<Pattern> ranks;
+  const auto place = [&](Pattern pattern) {  // without what is not needed any more
+    if (static_cast<int>(ranks.size()) == model_.ranks) return;
+    bool has_any = false;
+    for (int t = 0; t < model_.num_types(); ++t) {
+      const auto surplus = static_cast<std::int32_t>(pattern.pieces[t] -
+                                                     std::min<std::int64_t>({pattern.pieces[t], left[t], counts[t]}));
+      pattern.pieces[t] -= surplus;
+      pattern.time_us -= surplus * model_.types[t].time_us;
+      pattern.memory_bytes -= surplus * model_.types[t].memory_bytes;
+      left[t] -= pattern.pieces[t];
+      has_any |= pattern.pieces[t] > 0;
+    }
+    if (has_any) ranks.push_back(std::move(pattern));
+  };
+  for (const Copies& copy : copies) {
+    for (std::int64_t i = 0; i < copy.whole; ++i) place(copy.pattern);
+  }
+  other_work_ += static_cast<std::int64_t>(ranks.size() * model_.num_types());
+  const std::vector<Pattern> whole = ranks;
+  // The rest exactly, at a falling number of fixed ranks; then loosely: the largest parts, and list scheduling.
+  for (const std::size_t fewer : {std::size_t{0}, std::size_t{2}}) {
+    if (fewer > whole.size() || (fewer > 0 && is_spent())) break;
+    const std::vector<Pattern> kept(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(fewer));
+    std::int64_t low = limit;
+    if (objective_ == Objective::splits) {
+      if (num_split(model_, counts) < goal()) pack_rest(counts, kept, limit);
+      continue;
+    }
+    if (low < goal() && pack_rest(counts, kept, low)) break;
+    for (int round = 0; round < 4 && low < goal() - 1 && !is_spent(); ++round) {
+      const std::int64_t middle = low + (goal() - low) / 2;
+      if (!pack_rest(counts, kept, middle)) low = middle;
+    }
+  }
+  for (const Copies& copy : copies) {
+    if (copy.part > 0.3) place(copy.pattern);
+  }
+  ranks.resize(model_.ranks, Pattern{std::vector<std::int32_t>(model_.num_types(), 0), 0, 0});
+  Packing packing{counts, std::move(ranks)};
+  for (const std::int64_t pieces : left) other_work_ += 8 * pieces;
+  if (schedule_missing(model_, packing)) take(packing);
+}
+
 /// Rounds the linear program's counts to whole ones in a few ways, and tries them.
 void BranchAndBound::round_counts(const Node& node) {
   for (const double up : {0.5, 0.75, 0.25}) {
@@ -205,6 +313,7 @@ void BranchAndBound::round_counts(const Node& node) {
       }
     }
     try_counts(node, counts, false);
+    if (up == 0.5 && (node.depth <= kPatternsDepth || node.depth % 4 == 0)) try_patterns(node, counts);
   }
 }
 

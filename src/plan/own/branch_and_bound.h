@@ -41,6 +41,9 @@ class BranchAndBound {
   /// Searches until the bound meets the best, or is within `gap` of it, or the effort is spent.
   void run(Effort& effort, double gap);
 
+  /// Takes a placement from elsewhere when it is better than the best.
+  void consider(const Packing& packing) { take(packing); }
+
   std::int64_t bound() const { return bound_; }  ///< proved; kNoLimit: nothing keeps the limits
   bool has_best() const { return best_.has_value(); }
   const Packing& best() const { return *best_; }
@@ -79,6 +82,8 @@ class BranchAndBound {
   void evaluate(int index);
   void round_counts(const Node& node);
   void try_counts(const Node& node, const TypeCounts& counts, bool thorough);
+  void try_patterns(const Node& node, const TypeCounts& counts);
+  bool pack_rest(const TypeCounts& counts, const std::vector<Pattern>& fixed, std::int64_t load_limit_us);
   bool pack_at(const TypeCounts& counts, std::int64_t load_limit_us, std::int64_t work_limit);
   bool branch(int index);
   bool branch_on_tail(int index);
@@ -111,7 +116,7 @@ class BranchAndBound {
     }
   };
   std::priority_queue<Order> open_;
-  std::set<TypeCounts> tried_;
+  std::set<TypeCounts> tried_, tried_patterns_;
 };
 
 }  // namespace zellige::own

@@ -10,6 +10,11 @@
 namespace zellige::own {
 namespace {
 
+/// Part of what is left then that may go into it: one in so many.
+constexpr std::int64_t kDescentShare = 8;
+/// Part of round 1's work after which a gap is met by bettering the placement at hand.
+constexpr std::int64_t kFirstShare = 10;
+
 Multipliers no_multipliers(const Model& model) {
   return {std::vector<std::int64_t>(model.num_groups(), 0), std::vector<std::int64_t>(model.num_types(), 0), {}, 0};
 }
@@ -90,6 +95,44 @@ class TwoRounds {
     seen_.push_back({packing.largest_load(), num_split(model_, packing.counts), packing});
   }
 
+  bool is_open(const BranchAndBound& tree) const {
+    return static_cast<double>(tree.best_value() - tree.bound()) > limits_.gap * static_cast<double>(tree.best_value());
+  }
+
+  /// Moves one sequence, or half of those there, to another option of its group while list scheduling gets better.
+  void descend(Packing& best, std::int64_t bound_us, Effort& effort) {
+    const std::int64_t end = effort.work - effort.work / kDescentShare;
+    bool is_better = true;
+    while (is_better && best.largest_load() > bound_us) {
+      is_better = false;
+      const TypeCounts from = best.counts;
+      for (int g = 0; g < model_.num_groups(); ++g) {
+        for (int a = model_.first[g]; a < model_.first[g + 1]; ++a) {
+          for (int b = model_.first[g]; b < model_.first[g + 1]; ++b) {
+            if (a == b || from[a] == 0) continue;
+            for (const std::int64_t moved : {std::int64_t{1}, from[a] / 2}) {
+              if (moved < 1) continue;
+              TypeCounts counts = from;
+              counts[a] -= moved;
+              counts[b] += moved;
+              std::int64_t pieces = 0;
+              for (int t = 0; t < model_.num_types(); ++t) pieces += counts[t] * model_.types[t].degree;
+              if (effort.work - 8 * pieces < end) return;
+              effort.work -= 8 * pieces;
+              effort.used += 8 * pieces;
+              Packing packing;
+              if (!list_schedule(model_, counts, packing)) continue;
+              if (packing.largest_load() >= best.largest_load()) continue;
+              remember(packing);
+              best = std::move(packing);
+              is_better = true;
+            }
+          }
+        }
+      }
+    }
+  }
+
   void balance() {
     const SimpleBound bound = simple_bound(model_);
     std::int64_t most = 1;
@@ -106,11 +149,20 @@ class TwoRounds {
       remember(packing);
       if (!best || packing.largest_load() < best->largest_load()) best = std::move(packing);
     }
+    Effort effort{limits_.load_work, limits_.is_over, 0};
     BranchAndBound tree(model_, search_, lp_, completion_);
     tree.on_packing = [this](const Packing& packing) { remember(packing); };
     tree.start(BranchAndBound::Objective::load, most, bound.bound_us, std::move(best), &bound.multipliers);
-    Effort effort{limits_.load_work, limits_.is_over, 0};
-    tree.run(effort, limits_.gap);
+    Effort first{effort.work / kFirstShare, effort.is_over, 0};
+    tree.run(first, limits_.gap);
+    effort.work -= first.used;
+    effort.used += first.used;
+    if (tree.has_best() && is_open(tree)) {
+      Packing better = tree.best();
+      descend(better, tree.bound(), effort);
+      tree.consider(better);
+    }
+    if (!tree.has_best() || is_open(tree)) tree.run(effort, limits_.gap);
     if (tree.has_best() && tree.bound() < tree.best_value()) {
       effort.work = std::min(effort.work, limits_.exact_work);
       if (effort.work > 0) tree.run(effort, 0);
@@ -185,9 +237,9 @@ SimpleBound simple_bound(const Model& model) {
 SolverLimits default_limits(int ranks) {
   SolverLimits limits;
   if (ranks <= 32) {
-    limits.load_work = 800'000;
-    limits.split_work = 500'000;
-    limits.exact_work = 300'000;
+    limits.load_work = 1'000'000;
+    limits.split_work = 600'000;
+    limits.exact_work = 400'000;
   } else {
     limits.gap = 1e-3;
     limits.load_work = 7'000'000;
