@@ -66,7 +66,9 @@ void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& b
   }
   plan.status = PlanStatus::feasible;
   complete(plan, batch, profile);
-  const std::int64_t bound = load_lower_bound(whole_batch, plan.makespan.value);
+  std::int64_t bound = load_lower_bound(whole_batch, plan.makespan.value);
+  // All anchors are placed, so a proved bound of their largest load is one of the makespan.
+  if (plan.certificate.duals) bound = std::max(bound, plan.certificate.anchor_bound->value);
   plan.certificate.makespan_bound = Microseconds{bound};
   if (bound == plan.makespan.value) plan.status = PlanStatus::optimal;
   plan.solve_time = Microseconds{static_cast<std::int64_t>(deadline.elapsed_s() * 1e6)};
