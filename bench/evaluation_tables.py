@@ -222,7 +222,7 @@ def checked_batches(rows):
     total = ["all", f"{sum(row['batches'] for row in find(rows, method='zellige')):,}", f"{sum(row['batches'] for row in rows):,}",
              max(row["most_ranks"] for row in rows)]  # fmt: skip
     out.append(total + [f"{sum(row[outcome] for row in rows):,}" for outcome in outcomes] + [sum(row["refused"] for row in rows)])
-    return markdown(["class", "batches", "plans made", "most ranks"] + outcomes + ["refused"], out)
+    return markdown(["class", "batches", "plans asked for", "most ranks"] + outcomes + ["refused"], out)
 
 
 # Block of the document -> the result that it shows and how.
