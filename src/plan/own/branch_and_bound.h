@@ -41,9 +41,6 @@ class BranchAndBound {
   /// Searches until the bound meets the best, or is within `gap` of it, or the effort is spent.
   void run(Effort& effort, double gap);
 
-  /// Takes a placement from elsewhere when it is better than the best.
-  void consider(const Packing& packing) { take(packing); }
-
   std::int64_t bound() const { return bound_; }  ///< proved; kNoLimit: nothing keeps the limits
   bool has_best() const { return best_.has_value(); }
   const Packing& best() const { return *best_; }

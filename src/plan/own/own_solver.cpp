@@ -10,10 +10,8 @@
 namespace zellige::own {
 namespace {
 
-/// Part of what is left then that may go into it: one in so many.
-constexpr std::int64_t kDescentShare = 8;
-/// Part of round 1's work after which a gap is met by bettering the placement at hand.
-constexpr std::int64_t kFirstShare = 10;
+/// Part of round 1's work that may go into bettering the start before anything is proved: one in so many.
+constexpr std::int64_t kDescentShare = 10;
 
 Multipliers no_multipliers(const Model& model) {
   return {std::vector<std::int64_t>(model.num_groups(), 0), std::vector<std::int64_t>(model.num_types(), 0), {}, 0};
@@ -95,10 +93,6 @@ class TwoRounds {
     seen_.push_back({packing.largest_load(), num_split(model_, packing.counts), packing});
   }
 
-  bool is_open(const BranchAndBound& tree) const {
-    return static_cast<double>(tree.best_value() - tree.bound()) > limits_.gap * static_cast<double>(tree.best_value());
-  }
-
   /// Moves one sequence, or half of those there, to another option of its group while list scheduling gets better.
   void descend(Packing& best, std::int64_t bound_us, Effort& effort) {
     const std::int64_t end = effort.work - effort.work / kDescentShare;
@@ -150,19 +144,11 @@ class TwoRounds {
       if (!best || packing.largest_load() < best->largest_load()) best = std::move(packing);
     }
     Effort effort{limits_.load_work, limits_.is_over, 0};
+    if (best) descend(*best, bound.bound_us, effort);
     BranchAndBound tree(model_, search_, lp_, completion_);
     tree.on_packing = [this](const Packing& packing) { remember(packing); };
     tree.start(BranchAndBound::Objective::load, most, bound.bound_us, std::move(best), &bound.multipliers);
-    Effort first{effort.work / kFirstShare, effort.is_over, 0};
-    tree.run(first, limits_.gap);
-    effort.work -= first.used;
-    effort.used += first.used;
-    if (tree.has_best() && is_open(tree)) {
-      Packing better = tree.best();
-      descend(better, tree.bound(), effort);
-      tree.consider(better);
-    }
-    if (!tree.has_best() || is_open(tree)) tree.run(effort, limits_.gap);
+    tree.run(effort, limits_.gap);
     if (tree.has_best() && tree.bound() < tree.best_value()) {
       effort.work = std::min(effort.work, limits_.exact_work);
       if (effort.work > 0) tree.run(effort, 0);
