@@ -23,6 +23,8 @@ constexpr std::int64_t kMostLoad = std::int64_t{1} << 50;
 constexpr std::int64_t kMostMemory = std::int64_t{1} << 56;
 constexpr Wide kMostPricedMemory = static_cast<Wide>(1) << 110;
 
+/// Steps of a partial pattern that is sorted, beside that of making it.
+constexpr std::int64_t kSortedWork = 2;
 constexpr std::size_t kMostPartials = std::size_t{1} << 20;
 
 Wide divided_up(Wide value, Wide by) { return value >= 0 ? (value + by - 1) / by : -(-value / by); }
@@ -41,7 +43,8 @@ Wide best_value(const Kind& kind) {
 /// The linear relaxation of some kinds as a function of the room in load: concave, by its corners.
 class Relaxation {
  public:
-  explicit Relaxation(int shift) : shift_(shift) {}
+  /// @param most_room_us  the most that it will be asked for
+  Relaxation(int shift, std::int64_t most_room_us) : shift_(shift), most_room_us_(most_room_us) {}
 
   /// Adds kinds of one group of which `most` pieces may be taken together, worth value - price x need each.
   void add(const Kind* begin, const Kind* end, std::int64_t most, Wide price) {
@@ -59,7 +62,7 @@ class Relaxation {
         }
       }
       if (step == 0 || most <= 0) return;
-      steps_.push_back({step_us, step, most});
+      steps_.push_back({step_us, step, step_us > 0 ? std::min(most, most_room_us_ / step_us + 1) : most});
       time_us += step_us;
       worth += step;
     }
@@ -75,13 +78,23 @@ class Relaxation {
       corners_.push_back({time_us, worth});
     }
   }
-  Wide operator()(std::int64_t room_us) const {
-    const auto above = std::upper_bound(corners_.begin(), corners_.end(), Wide{room_us},
-                                        [](Wide room, const Corner& corner) { return room < corner.time_us; });
+  /// Whether it is worth `aim` or more; exactly.
+  bool reaches(Wide aim, std::int64_t room_us) const {
+    if (aim <= 0) return true;
+    const auto above = corner_above(room_us);
     const Corner& below = *(above - 1);
-    if (above == corners_.end()) return below.worth;
-    return below.worth +
-           divided_up((above->worth - below.worth) * (room_us - below.time_us), above->time_us - below.time_us);
+    if (above == corners_.end() || aim <= below.worth) return aim <= below.worth;
+    return (aim - below.worth) * (above->time_us - below.time_us) <=
+           (above->worth - below.worth) * (room_us - below.time_us);
+  }
+  /// What it is worth, nearly.
+  double about(std::int64_t room_us) const {
+    const auto above = corner_above(room_us);
+    const Corner& below = *(above - 1);
+    if (above == corners_.end()) return static_cast<double>(below.worth);
+    return static_cast<double>(below.worth) + static_cast<double>(above->worth - below.worth) *
+                                                  static_cast<double>(room_us - below.time_us) /
+                                                  static_cast<double>(above->time_us - below.time_us);
   }
 
  private:
@@ -93,7 +106,12 @@ class Relaxation {
   struct Corner {
     Wide time_us, worth;
   };
+  std::vector<Corner>::const_iterator corner_above(std::int64_t room_us) const {
+    return std::upper_bound(corners_.begin(), corners_.end(), Wide{room_us},
+                            [](Wide room, const Corner& corner) { return room < corner.time_us; });
+  }
   int shift_;
+  std::int64_t most_room_us_;
   std::vector<Step> steps_;
   std::vector<Corner> corners_;
 };
@@ -102,6 +120,7 @@ class Relaxation {
 struct Partial {
   std::int64_t load_us = 0, memory_bytes = 0, value = 0;
   std::int64_t taken = 0, left = 0;
+  Wide worth = 0;  // by which it is compared
 };
 
 class Doubt {
@@ -160,17 +179,18 @@ class Doubt {
   }
 
   bool may_exceed_memory() const {
-    Relaxation most_bytes(0);  // of any pattern
+    Relaxation most_bytes(0, question_.load_limit_us);  // of any pattern
     for (std::vector<Kind> kinds : groups_) {
       for (Kind& kind : kinds) kind.value = kind.memory_bytes, kind.steps.clear();
       most_bytes.add(kinds.data(), kinds.data() + kinds.size(), kinds.front().after_most, 0);
     }
     most_bytes.finish();
-    return most_bytes(question_.load_limit_us) > question_.memory_cap_bytes;
+    constexpr double kWider = 1 + 1e-9;
+    return most_bytes.about(question_.load_limit_us) * kWider > static_cast<double>(question_.memory_cap_bytes);
   }
 
   Relaxation relaxation(const std::vector<bool>& without, Wide price) const {
-    Relaxation result(shift_);
+    Relaxation result(shift_, question_.load_limit_us);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (without[g]) continue;
       const auto& kinds = groups_[g];
@@ -185,7 +205,8 @@ class Doubt {
     const auto bound = [&](Wide price) {
       Relaxation all = relaxation(none, price);
       all.finish();
-      return all(question_.load_limit_us) + price * question_.memory_cap_bytes;
+      return all.about(question_.load_limit_us) +
+             static_cast<double>(price) * static_cast<double>(question_.memory_cap_bytes);
     };
     Wide low = 0, high = 1;
     for (const auto& kinds : groups_) {
@@ -236,7 +257,9 @@ class Doubt {
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       const Kind& kind = kinds[k];
       std::vector<Relaxation> rest;
+      std::vector<Wide> needs;
       for (const Wide price : prices_) {
+        needs.push_back(need(price));
         rest.push_back(relaxation(list.has, price));
         if (k + 1 < kinds.size()) {
           rest.back().add(kinds.data() + k + 1, kinds.data() + kinds.size(), kinds[k + 1].after_most, price);
@@ -259,7 +282,7 @@ class Doubt {
           if (--work_ < 0) return false;
           bool may_exceed = true;
           for (std::size_t p = 0; may_exceed && p < prices_.size(); ++p) {
-            may_exceed = worth(next, prices_[p]) + rest[p](question_.load_limit_us - next.load_us) >= need(prices_[p]);
+            may_exceed = rest[p].reaches(needs[p] - worth(next, prices_[p]), question_.load_limit_us - next.load_us);
           }
           if (may_exceed) grown_.push_back(next);
         }
@@ -278,22 +301,28 @@ class Doubt {
   void keep_best(bool is_simple) {
     // By memory at its price the need does not count by itself.
     const Wide price = counts_memory_ ? 0 : prices_.back();
-    const auto bin = [&](const Partial& p) {  // partials of different bins are not compared
-      return is_simple && !counts_memory_ ? std::pair<std::int64_t, std::int64_t>{0, 0} : std::pair{p.taken, p.left};
-    };
     const auto second = [&](const Partial& p) { return counts_memory_ ? p.memory_bytes : is_simple ? p.taken : 0; };
+    // What leaves the group in another state is not compared, but for the count where all else follows from it.
+    const bool has_bins = counts_memory_ || !is_simple;
+    const auto is_other_bin = [](const Partial& a, const Partial& b) { return a.taken != b.taken || a.left != b.left; };
+    for (Partial& partial : grown_) partial.worth = worth(partial, price);
     std::sort(grown_.begin(), grown_.end(), [&](const Partial& a, const Partial& b) {
-      const auto key = [&](const Partial& p) { return std::tuple(bin(p), p.load_us, -worth(p, price), second(p)); };
-      return key(a) < key(b);
+      if (has_bins && a.taken != b.taken) return a.taken < b.taken;
+      if (has_bins && a.left != b.left) return a.left < b.left;
+      if (a.load_us != b.load_us) return a.load_us < b.load_us;
+      if (a.worth != b.worth) return a.worth > b.worth;
+      return second(a) < second(b);
     });
-    work_ -= static_cast<std::int64_t>(grown_.size());
+    work_ -= kSortedWork * static_cast<std::int64_t>(grown_.size());
     std::map<std::int64_t, Wide> stairs;  // second -> worth, both rising: the best at no higher load so far
     std::size_t kept = 0;
+    Partial last;
     for (std::size_t i = 0; i < grown_.size(); ++i) {
-      if (i > 0 && bin(grown_[i]) != bin(grown_[i - 1])) stairs.clear();
       const Partial partial = grown_[i];
+      if (has_bins && i > 0 && is_other_bin(partial, last)) stairs.clear();
+      last = partial;
       const std::int64_t at = second(partial);
-      const Wide here = worth(partial, price);
+      const Wide here = partial.worth;
       auto after = stairs.upper_bound(at);
       if (after != stairs.begin() && std::prev(after)->second >= here) continue;
       while (after != stairs.end() && after->second <= here) after = stairs.erase(after);
@@ -345,7 +374,8 @@ class Doubt {
     all.finish();
     const std::int64_t limit = question_.load_limit_us;
     const std::int64_t step = std::max<std::int64_t>(1, limit / 4096);
-    return limit < step ? 0 : (all(limit) - all(limit - step)) / step;
+    return limit < step ? 0
+                        : static_cast<Wide>((all.about(limit) - all.about(limit - step)) / static_cast<double>(step));
   }
 
   const PatternQuestion& question_;

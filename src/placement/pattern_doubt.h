@@ -29,7 +29,7 @@ enum class PatternVerdict {
 };
 
 /// Answers exactly: sums are integers, and what is left out is proved to be worth no more than the mean.
-/// @param work  steps that may be taken (some ten nanoseconds each), counted down
+/// @param work  steps that may be taken (some twenty nanoseconds each), counted down
 PatternVerdict is_worth_more(const PatternQuestion& question, std::int64_t& work);
 
 }  // namespace zellige

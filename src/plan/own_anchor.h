@@ -15,8 +15,8 @@ namespace zellige {
 
 // Between the planner's problems and the own solver's (own/own_solver.h).
 
-/// Steps (some ten nanoseconds each) that the planner spends on verifying a proof before it claims what that proves.
-inline constexpr std::int64_t verify_work(int ranks) { return ranks <= 32 ? 400'000 : 2'000'000; }
+/// Steps (some twenty nanoseconds each) that the planner spends on verifying a proof before it claims what that proves.
+inline constexpr std::int64_t verify_work(int ranks) { return ranks <= 32 ? 600'000 : 2'000'000; }
 
 own::AnchorProblem own_problem(const Problem& problem);
 
