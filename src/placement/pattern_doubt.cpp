@@ -5,10 +5,11 @@
 #include "placement/pattern_doubt.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
+
+#include "placement/relaxation.h"
 
 namespace zellige {
 namespace {
@@ -26,95 +27,6 @@ constexpr Wide kMostPricedMemory = static_cast<Wide>(1) << 110;
 /// Steps of a partial pattern that is sorted, beside that of making it.
 constexpr std::int64_t kSortedWork = 2;
 constexpr std::size_t kMostPartials = std::size_t{1} << 20;
-
-Wide divided_up(Wide value, Wide by) { return value >= 0 ? (value + by - 1) / by : -(-value / by); }
-
-/// The most that a kind's pieces can be worth each, steps spread over what they need.
-Wide best_value(const Kind& kind) {
-  Wide best = kind.value;
-  for (const auto& step : kind.steps) {
-    Wide sum = 0;
-    for (const auto& [least, bonus] : kind.steps) sum += least <= step.first ? bonus : 0;
-    best = std::max(best, kind.value + divided_up(sum, step.first));
-  }
-  return best;
-}
-
-/// The linear relaxation of some kinds as a function of the room in load: concave, by its corners.
-class Relaxation {
- public:
-  /// @param most_room_us  the most that it will be asked for
-  Relaxation(int shift, std::int64_t most_room_us) : shift_(shift), most_room_us_(most_room_us) {}
-
-  /// Adds kinds of one group of which `most` pieces may be taken together, worth value - price x need each.
-  void add(const Kind* begin, const Kind* end, std::int64_t most, Wide price) {
-    std::int64_t time_us = 0;
-    Wide worth = 0;
-    while (true) {  // the hull from the origin, by steepest steps
-      std::int64_t step_us = 0;
-      Wide step = 0;
-      for (const Kind* kind = begin; kind != end; ++kind) {
-        const std::int64_t more_us = kind->time_us - time_us;
-        const Wide more = (best_value(*kind) << shift_) - price * kind->memory_bytes - worth;
-        if (more <= 0 || more_us < 0 || (more_us == 0 && time_us > 0)) continue;
-        if (step == 0 || more * step_us > step * more_us || (more * step_us == step * more_us && more > step)) {
-          step_us = more_us, step = more;
-        }
-      }
-      if (step == 0 || most <= 0) return;
-      steps_.push_back({step_us, step, step_us > 0 ? std::min(most, most_room_us_ / step_us + 1) : most});
-      time_us += step_us;
-      worth += step;
-    }
-  }
-  void finish() {
-    std::sort(steps_.begin(), steps_.end(),
-              [](const Step& a, const Step& b) { return a.worth * b.time_us > b.worth * a.time_us; });
-    Wide time_us = 0, worth = 0;
-    corners_.assign(1, {0, 0});
-    for (const Step& step : steps_) {
-      time_us += Wide{step.time_us} * step.most;
-      worth += step.worth * step.most;
-      corners_.push_back({time_us, worth});
-    }
-  }
-  /// Whether it is worth `aim` or more; exactly.
-  bool reaches(Wide aim, std::int64_t room_us) const {
-    if (aim <= 0) return true;
-    const auto above = corner_above(room_us);
-    const Corner& below = *(above - 1);
-    if (above == corners_.end() || aim <= below.worth) return aim <= below.worth;
-    return (aim - below.worth) * (above->time_us - below.time_us) <=
-           (above->worth - below.worth) * (room_us - below.time_us);
-  }
-  /// What it is worth, nearly.
-  double about(std::int64_t room_us) const {
-    const auto above = corner_above(room_us);
-    const Corner& below = *(above - 1);
-    if (above == corners_.end()) return static_cast<double>(below.worth);
-    return static_cast<double>(below.worth) + static_cast<double>(above->worth - below.worth) *
-                                                  static_cast<double>(room_us - below.time_us) /
-                                                  static_cast<double>(above->time_us - below.time_us);
-  }
-
- private:
-  struct Step {
-    std::int64_t time_us;
-    Wide worth;
-    std::int64_t most;
-  };
-  struct Corner {
-    Wide time_us, worth;
-  };
-  std::vector<Corner>::const_iterator corner_above(std::int64_t room_us) const {
-    return std::upper_bound(corners_.begin(), corners_.end(), Wide{room_us},
-                            [](Wide room, const Corner& corner) { return room < corner.time_us; });
-  }
-  int shift_;
-  std::int64_t most_room_us_;
-  std::vector<Step> steps_;
-  std::vector<Corner> corners_;
-};
 
 /// What some pieces of a rank add up to; of the group under way, how many there are and how many may still come.
 struct Partial {
@@ -211,7 +123,7 @@ class Doubt {
     Wide low = 0, high = 1;
     for (const auto& kinds : groups_) {
       for (const Kind& kind : kinds) {
-        if (kind.memory_bytes > 0) high = std::max(high, divided_up(best_value(kind) << shift_, kind.memory_bytes));
+        if (kind.memory_bytes > 0) high = std::max(high, (best_value(kind) << shift_) / kind.memory_bytes + 1);
       }
     }
     high = std::min(high, kMostPricedMemory / std::max<std::int64_t>(1, question_.memory_cap_bytes));

@@ -138,5 +138,31 @@ TEST(OwnCertificate, IsVerifiedAndNothingBeyondIt) {
   EXPECT_GT(told[5], 100);
 }
 
+/// CP-SAT's bounds are proved by the own solver's where those reach them, and else shown as CP-SAT's.
+TEST(OwnCertificate, ProvesWhatCpSatStates) {
+  if (std::string why = why_no_cp_sat(); !why.empty()) GTEST_SKIP() << why;
+  int plans = 0, proved = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Instance instance = drawn(seed);
+    PlanOptions options = testing::patient_options();
+    options.work_limit = 0.1;
+    const Plan plan = make_planner("joint")->plan(instance.batch, instance.profile, options);
+    if (!plan.has_placement()) continue;
+    ++plans;
+    const Verdict verdict = judge(plan, instance.batch, instance.profile);
+    ASSERT_EQ(shown(verdict.findings), "");
+    if (!plan.certificate.duals) continue;
+    ++proved;
+    EXPECT_TRUE(verdict.unverified.empty()) << verdict.unverified.front().message;
+    Plan liar = plan;
+    liar.certificate.anchor_bound->value += 1;
+    liar.certificate.anchor_load->value += 1;
+    EXPECT_FALSE(check(liar, instance.batch, instance.profile).empty());
+  }
+  EXPECT_GT(plans, 25);
+  EXPECT_GT(proved, 20);
+}
+
 }  // namespace
 }  // namespace zellige

@@ -79,6 +79,7 @@ class BranchAndBound {
   void evaluate(int index);
   void round_counts(const Node& node);
   void try_counts(const Node& node, const TypeCounts& counts, bool thorough);
+  std::optional<std::int64_t> ask_fixed(const Node& node, const TypeCounts& counts);
   void try_patterns(const Node& node, const TypeCounts& counts);
   bool pack_rest(const TypeCounts& counts, const std::vector<Pattern>& fixed, std::int64_t load_limit_us);
   bool pack_at(const TypeCounts& counts, std::int64_t load_limit_us, std::int64_t work_limit);
