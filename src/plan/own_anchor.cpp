@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/own_anchor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "placement/anchor_certificate.h"
@@ -138,10 +139,14 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
     // Thousands of anchors on a rank: the checker's knapsack is too large even for the area's multipliers. Then the
     // plan carries no proof, and the bound is the one that needs none.
     is_shown = why_not_proved(instance, proof.load, solution.load_bound_us - 1, {}, work).empty();
-    if (!is_shown) solution.load_bound_us = load_lower_bound(problem, solution.least_load_us);
+    if (!is_shown) {
+      solution.load_bound_us = load_lower_bound(problem, solution.least_load_us);
+      const std::int64_t limit = relaxed_load(solution.least_load_us, options.epsilon);
+      solution.split_bound = std::min(solution.split_count, split_lower_bound(problem, limit));
+    }
   }
   work = verify_work(problem.ranks);
-  if (solution.split_bound > 0 &&
+  if (is_shown && solution.split_bound > 0 &&
       !why_not_proved(instance, proof.split, solution.load_limit_us, solution.split_bound - 1, work).empty()) {
     solution.split_bound = 0;
     proof.split.clear();
