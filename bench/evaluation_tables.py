@@ -121,6 +121,8 @@ def table3(rows):
                 line.append(time + ("" if row.get("certified") else " (open)" if "makespan_us" in row else f" ({row['outcome']})"))
             out.append(line)
         for method in ("two-stage", "zellige"):
+            if (method, SHARES[0]) not in cells:
+                continue
             line = [profile, f"{method} over joint"]
             for share in SHARES:
                 ours, joint = cells[method, share], cells["joint", share]
