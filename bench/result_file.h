@@ -40,15 +40,17 @@ inline std::string host_cpu() {
 
 /// Writes the raw numbers of a benchmark to `path` (bench/results/<name>.json): name, commit, date, device, command and
 /// rows, one object a measured cell with units in its field names (docs/design/evaluation.md).
+/// @param commit  of what ran, where that is known better than by git here; empty: git's
 inline void write_results(const std::string& path, const std::string& name, const std::string& device,
-                          const std::string& command, const nlohmann::ordered_json& rows) {
+                          const std::string& command, const nlohmann::ordered_json& rows,
+                          const std::string& commit = {}) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm utc{};
   gmtime_r(&now, &utc);
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   const nlohmann::ordered_json document = {
-      {"name", name},       {"commit", first_line_of("git rev-parse HEAD 2>/dev/null")},
+      {"name", name},       {"commit", commit.empty() ? first_line_of("git rev-parse HEAD 2>/dev/null") : commit},
       {"date", date},       {"device", device},
       {"command", command}, {"rows", rows}};
   std::ofstream file(path);

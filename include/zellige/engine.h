@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "zellige/profile.h"
 #include "zellige/schedule.h"
 
 namespace zellige {
@@ -22,9 +24,15 @@ struct EngineCounters {
 };
 
 struct EngineOptions {
-  /// The attention kernel to use; empty = the best for each shape. "aten-cpu-flash": fp64, fp32 and bf16 on the CPU;
-  /// "plain": the formula, any device, holds the whole matrix of probabilities (for tests).
+  /// The attention kernel to use; empty = the best for each shape. On CUDA "flash-attention-3", "cudnn",
+  /// "flash-attention-2" (all whole sequences in one block-diagonal call, as the paper does), "memory-efficient" (fp32
+  /// too); "aten-cpu-flash": fp64, fp32 and bf16 on the CPU; "plain": the formula, any device, holds the whole matrix
+  /// of probabilities (for tests).
   std::string kernel;
+  /// Measured rates by which the best is chosen: a profile's `kernels`. Empty: by rules measured on an H200.
+  std::vector<KernelRate> rates;
+  /// Library that registers FlashAttention-3's operators; empty: what the process has registered already.
+  std::string flash_attention_3;
 };
 
 /// The Coalesced Attention Engine (paper section IV-D): runs the attention of every sequence that has tokens on this
@@ -38,7 +46,8 @@ struct EngineOptions {
 class Engine {
  public:
   /// @param group  the world group: any c10d backend with alltoall_base. Its size must be the schedule's ranks.
-  /// Errors: Code::input without a group, or for an unknown kernel.
+  /// Errors: Code::input without a group, or for an unknown kernel; Code::device for a kernel or library that is not
+  ///   there.
   explicit Engine(c10::intrusive_ptr<c10d::ProcessGroup> group, const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;

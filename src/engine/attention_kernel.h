@@ -16,8 +16,9 @@ struct AttentionShape {
   std::int64_t batch = 0, queries = 0, keys = 0, heads = 0, head_dim = 0;
 };
 
-/// out [batch, queries, heads, head_dim] in the dtype of q; empty key sets give zero.
+/// Dense: out [batch, queries, heads, head_dim] in the dtype of q; empty key sets give zero.
 /// lse [batch, heads, queries], natural log, fp64 for fp64 inputs and fp32 for all others; empty key sets give -inf.
+/// Of sequences behind one another: out [tokens, heads, head_dim], lse [heads, tokens].
 struct AttentionOutput {
   at::Tensor out, lse;
 };
@@ -27,50 +28,58 @@ struct AttentionGradients {
   at::Tensor q, k, v;
 };
 
-/// Attention of a dense batch, without mask: softmax(scale q k^T) v. All tensors are [batch, tokens, heads, head_dim]
-/// views, elements of a head adjacent, at least one query and one key, as many key/value heads as query heads.
+/// Sequences of different lengths behind one another, each attending to itself.
+struct PackedLengths {
+  at::Tensor begins;  ///< [sequences + 1] int32, on the device: where each begins, and the end of the last
+  std::vector<std::int64_t> lengths;
+  std::int64_t longest = 0;
+};
+
+/// Attention without mask: softmax(scale q k^T) v. Dense tensors are [batch, tokens, heads, head_dim] views, packed
+/// ones [tokens, heads, head_dim]; elements of a head adjacent, at least one query and one key a sequence, as many
+/// key/value heads as query heads, and on a GPU aligned to 16 bytes. `into`: where the caller wants a result, of its
+/// shape and dtype, or undefined. A kernel that can writes there and returns it; else it returns a tensor of its own.
 /// Threads: const, any number at a time.
 class AttentionKernel {
  public:
   virtual ~AttentionKernel() = default;
   virtual std::string_view name() const = 0;
   virtual bool supports(const AttentionShape& shape) const = 0;
-  virtual AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                  double scale) const = 0;
+  virtual AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
+                                  const at::Tensor& into) const = 0;
   /// Gradients of one block of keys. @param out, lse  the final ones, over all blocks, whatever keys are given.
   virtual AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
-                                      const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
-                                      double scale) const = 0;
+                                      const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse, double scale,
+                                      const AttentionGradients& into) const = 0;
+
+  /// Whether it runs sequences of different lengths in one call: the block-diagonal call of the paper (section IV-D).
+  virtual bool takes_packed() const { return false; }
+  virtual AttentionOutput forward_packed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                         const PackedLengths& lengths, double scale, const at::Tensor& into) const;
+  virtual AttentionGradients backward_packed(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                             const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
+                                             const PackedLengths& lengths, double scale,
+                                             const AttentionGradients& into) const;
 };
 
-/// The kernels at hand and which one runs what.
-/// "aten-cpu-flash": ATen's blocked CPU kernel, fp64, fp32, bf16. "plain": matrix of probabilities in at least fp32,
-/// any device and dtype; for tests, never chosen unasked.
-class KernelTable {
- public:
-  /// @param only  the one kernel to use, by name; empty: the best for each shape
-  /// Errors: Code::input for an unknown name, listing the known ones.
-  explicit KernelTable(std::string_view only = {});
+/// "aten-cpu-flash": ATen's blocked CPU kernel, fp64, fp32, bf16.
+std::unique_ptr<const AttentionKernel> make_aten_cpu_flash();
+/// "plain": the formula; holds the matrix of probabilities in at least fp32, any device and dtype. For tests.
+std::unique_ptr<const AttentionKernel> make_plain();
+/// "memory-efficient": ATen's, CUDA, fp32 too.
+std::unique_ptr<const AttentionKernel> make_memory_efficient();
+/// "flash-attention-2": in torch, CUDA, bf16 and fp16; takes packed sequences.
+std::unique_ptr<const AttentionKernel> make_flash_attention_2();
+/// "cudnn": in torch, Hopper and newer, bf16 and fp16. Runs a batch in parts whose sizes are powers of two, since each
+/// new shape costs it a plan of up to 0.5 s.
+std::unique_ptr<const AttentionKernel> make_cudnn();
+/// "flash-attention-3": Hopper, bf16 and fp16; takes packed sequences. From the operators that the dispatcher has under
+/// flash_attn_3; null when it has none.
+/// @param spare_sms  multiprocessors left to what runs beside; read at each call, must outlive the kernel
+std::unique_ptr<const AttentionKernel> make_flash_attention_3(const int* spare_sms);
 
-  /// Errors: Code::device when no kernel takes the shape.
-  const AttentionKernel& choose(const AttentionShape& shape) const;
-
-  /// As AttentionKernel, for any number of queries and keys, none included, and for heads / kv_heads query heads a
-  /// key/value head.
-  AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const;
-  AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& out, const at::Tensor& lse) const;
-
- private:
-  std::vector<std::unique_ptr<const AttentionKernel>> kernels_;  ///< the better ones first
-};
-
-/// The dtype in which partial results are merged and gradients summed: fp64 for fp64, else fp32.
-at::ScalarType accumulation_type(at::ScalarType type);
-
-/// Merges the attention over more keys into a running result, by log-sum-exp. Two empty key sets stay zero and -inf.
-/// @param out, lse    running result [batch, queries, heads, head_dim] in accumulation_type, [batch, heads, queries]
-/// @param more        result over other keys, of the same shapes
-void merge_partial(at::Tensor& out, at::Tensor& lse, const AttentionOutput& more);
+/// Loads the library that registers flash_attn_3's operators, once a process.
+/// Errors: Code::device when it can't be loaded or registers none, saying why.
+void load_flash_attention_3(const std::string& path);
 
 }  // namespace zellige

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/attention_kernel.h"
 #include "engine/exchanger.h"
+#include "engine/kernel_table.h"
 #include "engine/layer.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
@@ -15,26 +15,48 @@
 
 namespace zellige {
 
+/// A step's plan and what depends on dtype and device beside: made once a step, used by all layers.
+struct StepRun {
+  std::shared_ptr<const StepPlan> plan;
+  at::TensorOptions options;
+  std::vector<WholeCall> whole;
+};
+
 struct EngineState {
-  EngineState(c10::intrusive_ptr<c10d::ProcessGroup> group, const std::string& kernel)
-      : exchanger(std::move(group)), kernels(kernel) {}
+  EngineState(c10::intrusive_ptr<c10d::ProcessGroup> group, const EngineOptions& options)
+      : exchanger(std::move(group)), kernels(options.kernel, options.rates) {}
+
+  /// The step as tensors like this one run it.
+  std::shared_ptr<const StepRun> run_for(const at::Tensor& like) {
+    const at::TensorOptions options = at::TensorOptions(like.dtype()).device(like.device());
+    if (!current || current->options.dtype() != options.dtype() || current->options.device() != options.device()) {
+      current = std::make_shared<const StepRun>(StepRun{plan, options, kernels.plan_whole(plan->schedule, options)});
+    }
+    return current;
+  }
 
   /// Runs part of a layer. Whatever goes wrong in it leaves the ranks at different exchanges.
   template <class Body>
-  auto run(const StepPlan& for_plan, const at::Tensor& like, const Body& body) {
+  auto run(const StepRun& step, const Body& body) {
     exchanger.require_usable();
     try {
-      exchanger.prepare(for_plan, like.options().requires_grad(std::nullopt));
-      return body();
+      exchanger.prepare(*step.plan, step.options);
+      kernels.set_spare_sms(step.plan->schedule.exec.overlap ? kSpareSms : 0);
+      return body(LayerWork{*step.plan, step.whole, kernels, exchanger});
     } catch (...) {
       exchanger.give_up();
       throw;
     }
   }
 
+  /// Leaving so many multiprocessors to an exchange beside hid 80% and more of it on slow links, for 2-4% of the
+  /// attention; more gained nothing (docs/evaluation.md).
+  static constexpr int kSpareSms = 4;
+
   Exchanger exchanger;
   KernelTable kernels;
   std::shared_ptr<const StepPlan> plan;
+  std::shared_ptr<const StepRun> current;  ///< of `plan`; null before its first layer
 };
 
 namespace {
@@ -52,10 +74,10 @@ std::string describe(at::IntArrayRef sizes) {
 
 /// What autograd keeps between forward and backward beside tensors.
 struct LayerContext final : torch::CustomClassHolder {
-  LayerContext(std::shared_ptr<EngineState> state_in, std::shared_ptr<const StepPlan> plan_in)
-      : state(std::move(state_in)), plan(std::move(plan_in)) {}
+  LayerContext(std::shared_ptr<EngineState> state_in, std::shared_ptr<const StepRun> step_in)
+      : state(std::move(state_in)), step(std::move(step_in)) {}
   std::shared_ptr<EngineState> state;
-  std::shared_ptr<const StepPlan> plan;
+  std::shared_ptr<const StepRun> step;
 };
 
 /// The attention of all tokens of a rank as one function: whole and split sequences together, so that every rank's
@@ -65,13 +87,12 @@ class AttentionFunction final : public torch::autograd::Function<AttentionFuncti
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
                             const at::Tensor& v, const std::shared_ptr<EngineState>& state) {
     LayerMemory memory;
-    at::Tensor out = state->run(*state->plan, q, [&] {
-      return layer_forward(*state->plan, state->kernels, state->exchanger, q, k, v, &memory);
-    });
+    const std::shared_ptr<const StepRun> step = state->run_for(q);
+    at::Tensor out = state->run(*step, [&](const LayerWork& work) { return layer_forward(work, q, k, v, &memory); });
     std::vector<at::Tensor> saved = memory.flatten();
     saved.insert(saved.begin(), {q, k, v, out});
     context->save_for_backward(std::move(saved));
-    context->saved_data["layer"] = c10::IValue::make_capsule(c10::make_intrusive<LayerContext>(state, state->plan));
+    context->saved_data["layer"] = c10::IValue::make_capsule(c10::make_intrusive<LayerContext>(state, step));
     return out;
   }
 
@@ -81,13 +102,12 @@ class AttentionFunction final : public torch::autograd::Function<AttentionFuncti
     const auto capsule = context->saved_data["layer"].toCapsule();
     const LayerContext& layer = static_cast<const LayerContext&>(*capsule);
     const std::vector<at::Tensor> saved = context->get_saved_variables();
-    const StepPlan& plan = *layer.plan;
-    const LayerMemory memory = LayerMemory::unflatten(saved, 4, plan);
+    const StepRun& step = *layer.step;
+    const LayerMemory memory = LayerMemory::unflatten(saved, 4, *step.plan, step.whole.size());
     const at::Tensor grad_out = grads[0].to(saved[3].scalar_type()).contiguous();
     EngineState& state = *layer.state;
-    AttentionGradients result = state.run(plan, saved[0], [&] {
-      return layer_backward(plan, state.kernels, state.exchanger, grad_out, saved[0], saved[1], saved[2], saved[3],
-                            memory);
+    AttentionGradients result = state.run(step, [&](const LayerWork& work) {
+      return layer_backward(work, grad_out, saved[0], saved[1], saved[2], saved[3], memory);
     });
     return {result.q, result.k, result.v, at::Tensor()};
   }
@@ -132,7 +152,8 @@ std::string who_holds_what(const std::vector<std::string>& digests) {
 
 Engine::Engine(c10::intrusive_ptr<c10d::ProcessGroup> group, const EngineOptions& options) {
   if (!group) refuse("engine", "no process group; use the world group");
-  state_ = std::make_shared<EngineState>(std::move(group), options.kernel);
+  if (!options.flash_attention_3.empty()) load_flash_attention_3(options.flash_attention_3);
+  state_ = std::make_shared<EngineState>(std::move(group), options);
 }
 
 Engine::~Engine() = default;
@@ -156,6 +177,7 @@ void Engine::begin_step(const Schedule& schedule) {
     throw Error(Code::communication, where, "the ranks hold different plans: " + who_holds_what(digests));
   }
   state_->plan = std::move(plan);
+  state_->current.reset();
   state_->exchanger.reset_counters();
 }
 
@@ -166,7 +188,8 @@ at::Tensor Engine::attention(const at::Tensor& q, const at::Tensor& k, const at:
   require_shape("v", v, step.num_tokens, step.kv_heads, step.head_dim);
   require_alike("k", k, q);
   require_alike("v", v, q);
-  state_->kernels.choose({.device = q.device().type(), .dtype = q.scalar_type(), .head_dim = step.head_dim});
+  state_->kernels.choose({.device = q.device().type(), .dtype = q.scalar_type(), .head_dim = step.head_dim},
+                         Direction::forward);
   state_->exchanger.require_usable();
 
   const at::Tensor query = with_adjacent_elements(q);
@@ -176,9 +199,8 @@ at::Tensor Engine::attention(const at::Tensor& q, const at::Tensor& k, const at:
     return AttentionFunction::apply(query, key, value, state_);
   }
   const at::NoGradGuard no_grad;
-  return state_->run(*state_->plan, query, [&] {
-    return layer_forward(*state_->plan, state_->kernels, state_->exchanger, query, key, value, nullptr);
-  });
+  const std::shared_ptr<const StepRun> run = state_->run_for(query);
+  return state_->run(*run, [&](const LayerWork& work) { return layer_forward(work, query, key, value, nullptr); });
 }
 
 const Schedule& Engine::schedule() const {

@@ -72,8 +72,9 @@ void Exchanger::communicate(const char* what, const Body& body) {
 void Exchanger::post(const ExchangePlan& exchange, const StepPlan& plan, const Find& find) {
   Channel& at = channel(exchange.phase);
   for (const SliceCopy& copy : exchange.sends) {
-    slice_of(at.send, copy, plan.schedule.head_dim).copy_(find(copy));
+    copies_.copy(slice_of(at.send, copy, plan.schedule.head_dim), find(copy));
   }
+  copies_.run();
   at::Tensor send = at.send.narrow(0, 0, exchange.send_elements);
   at::Tensor receive = at.receive.narrow(0, 0, exchange.receive_elements);
   std::vector<std::int64_t> send_counts = exchange.send_counts;  // c10d takes them by reference
@@ -94,13 +95,28 @@ void Exchanger::post(const ExchangePlan& exchange, const StepPlan& plan, const F
   ++counters_.collectives;
 }
 
-void Exchanger::finish(const ExchangePlan& exchange, const StepPlan& plan, const Take& take) {
+void Exchanger::finish(const ExchangePlan& exchange, const StepPlan& plan, const Put& put) {
   Channel& at = channel(exchange.phase);
   if (at.work) {
     communicate("an exchange", [&] { at.work->wait(); });
     at.work.reset();
   }
-  for (const SliceCopy& copy : exchange.receives) take(copy, slice_of(at.receive, copy, plan.schedule.head_dim));
+  // Slices of one peer go to different places; those of two peers may be terms of one sum.
+  Rank peer = 0;
+  bool sums = false;
+  for (const SliceCopy& copy : exchange.receives) {
+    if (sums && copy.peer != peer) copies_.run();
+    peer = copy.peer;
+    const Target target = put(copy);
+    const at::Tensor received = slice_of(at.receive, copy, plan.schedule.head_dim);
+    sums = sums || target.add;
+    if (target.add) {
+      copies_.add(target.place, received);
+    } else {
+      copies_.copy(target.place, received);
+    }
+  }
+  copies_.run();
 }
 
 std::vector<std::string> Exchanger::gather(const std::string& mine, std::size_t bytes) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "engine/slice_copies.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
 #include "zellige/engine.h"
@@ -20,8 +21,12 @@ class Exchanger {
 
   /// Where a slice lies; [rows, heads, head_dim] of it, in the dtype of the step.
   using Find = std::function<at::Tensor(const SliceCopy&)>;
-  /// Takes a received slice [rows, heads, head_dim]; a view of the receive buffer, gone after the call.
-  using Take = std::function<void(const SliceCopy&, const at::Tensor&)>;
+  /// Where a received slice goes, [rows, heads, head_dim]: written there, or added to what is there.
+  struct Target {
+    at::Tensor place;
+    bool add = false;
+  };
+  using Put = std::function<Target(const SliceCopy&)>;
 
   void reset_counters() { counters_ = {}; }
   /// Makes the buffers fit; allocates only when they don't yet.
@@ -30,8 +35,11 @@ class Exchanger {
   /// Packs and starts one exchange; with overlap it runs beside what the caller does until `finish`.
   /// Collective: all ranks, in the same order. Errors: Code::communication; the exchanger is unusable afterwards.
   void post(const ExchangePlan& exchange, const StepPlan& plan, const Find& find);
-  /// Waits for that exchange and hands out its slices in message order.
-  void finish(const ExchangePlan& exchange, const StepPlan& plan, const Take& take);
+  /// Waits for that exchange and puts its slices where they go; sums add up by rising peer.
+  void finish(const ExchangePlan& exchange, const StepPlan& plan, const Put& put);
+
+  /// Other copies to run together with those of the next `post` or `finish`.
+  SliceCopies& copies() { return copies_; }
 
   /// One number of bytes from every rank to every rank. @return [ranks] what each of them sent
   std::vector<std::string> gather(const std::string& mine, std::size_t bytes);
@@ -55,6 +63,7 @@ class Exchanger {
 
   const c10::intrusive_ptr<c10d::ProcessGroup> group_;
   std::array<Channel, 3> channels_;
+  SliceCopies copies_;
   EngineCounters counters_;
   bool broken_ = false;
 };

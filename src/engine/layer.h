@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "engine/attention_kernel.h"
 #include "engine/exchanger.h"
+#include "engine/kernel_table.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
 
@@ -14,7 +14,7 @@ namespace zellige {
 /// brought and what was computed for others. Undefined where backward can take a view of the rank's own tensors
 /// instead, or fetches again.
 struct LayerMemory {
-  std::vector<at::Tensor> whole_lse;  ///< [whole groups]
+  std::vector<at::Tensor> whole_lse;  ///< [whole calls]
 
   struct Shard {
     at::Tensor q, out;  ///< [queries, wave's heads, head_dim], where h > 1
@@ -25,7 +25,16 @@ struct LayerMemory {
 
   /// As one list of fixed length for the same plan, and back.
   std::vector<at::Tensor> flatten() const;
-  static LayerMemory unflatten(const std::vector<at::Tensor>& tensors, std::size_t from, const StepPlan& plan);
+  static LayerMemory unflatten(const std::vector<at::Tensor>& tensors, std::size_t from, const StepPlan& plan,
+                               std::size_t whole_calls);
+};
+
+/// What a layer runs with.
+struct LayerWork {
+  const StepPlan& plan;
+  const std::vector<WholeCall>& whole;
+  const KernelTable& kernels;
+  Exchanger& exchanger;
 };
 
 /// Runs one attention layer, forward: whole groups and the waves of the shards with their exchanges (engine.md, "One
@@ -33,13 +42,13 @@ struct LayerMemory {
 /// @param q,k,v   [tokens_local, (kv_)heads, head_dim], elements of a head adjacent
 /// @param memory  filled when not null
 /// Collective.
-at::Tensor layer_forward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& q,
-                         const at::Tensor& k, const at::Tensor& v, LayerMemory* memory);
+at::Tensor layer_forward(const LayerWork& work, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                         LayerMemory* memory);
 
 /// Backward of the same layer. @param out  what forward returned
 /// Collective.
-AttentionGradients layer_backward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger,
-                                  const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
-                                  const at::Tensor& v, const at::Tensor& out, const LayerMemory& memory);
+AttentionGradients layer_backward(const LayerWork& work, const at::Tensor& grad_out, const at::Tensor& q,
+                                  const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+                                  const LayerMemory& memory);
 
 }  // namespace zellige

@@ -8,12 +8,12 @@ namespace {
 
 class Backward {
  public:
-  Backward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& grad_out,
-           const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
-           const LayerMemory& memory)
-      : plan_(plan),
-        kernels_(kernels),
-        exchanger_(exchanger),
+  Backward(const LayerWork& work, const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+           const at::Tensor& v, const at::Tensor& out, const LayerMemory& memory)
+      : plan_(work.plan),
+        whole_(work.whole),
+        kernels_(work.kernels),
+        exchanger_(work.exchanger),
         grad_out_(grad_out),
         q_(q),
         k_(k),
@@ -23,19 +23,26 @@ class Backward {
         grad_q_(at::empty(q.sizes(), q.options())),
         grad_k_(at::empty(k.sizes(), k.options())),
         grad_v_(at::empty(v.sizes(), v.options())),
-        shards_(plan.shards.size()) {
+        shards_(plan_.shards.size()) {
     // Of one dtype with the result, the sums are the result's own rows.
     const at::ScalarType type = accumulation_type(k.scalar_type());
-    sum_k_ = rows_of(grad_k_, plan.split_rows).to(type).zero_();
-    sum_v_ = rows_of(grad_v_, plan.split_rows).to(type).zero_();
+    for (const ShardPlan& shard : plan_.shards) {
+      const auto sum_of = [&](const at::Tensor& grad) {
+        if (!shard.sums_keys()) return at::Tensor();
+        at::Tensor rows = rows_of(grad, shard.local_rows());
+        return type == k.scalar_type() ? rows.zero_() : at::zeros(rows.sizes(), rows.options().dtype(type));
+      };
+      sums_k_.push_back(sum_of(grad_k_));
+      sums_v_.push_back(sum_of(grad_v_));
+    }
   }
 
   AttentionGradients run() {
     const PassPlan& pass = plan_.backward;
-    const std::size_t first = groups_first(plan_);
+    const std::size_t first = calls_first(plan_, pass, whole_);
     const std::size_t waves = pass.a.size();
     if (pass.has_exchanges()) post(pass.a[0]);
-    run_groups(0, first);
+    run_whole(0, first);
     for (std::size_t wave = 0; wave < waves; ++wave) {
       open_boxes(wave);
       finish(pass.a[wave]);
@@ -44,11 +51,12 @@ class Backward {
       if (wave > 0) finish(pass.b[wave - 1]);
       post(pass.b[wave]);
     }
-    run_groups(first, plan_.schedule.whole_groups.size());
+    run_whole(first, whole_.size());
     if (waves > 0) finish(pass.b[waves - 1]);
-    if (sum_k_.scalar_type() != grad_k_.scalar_type()) {
-      rows_of(grad_k_, plan_.split_rows).copy_(sum_k_);
-      rows_of(grad_v_, plan_.split_rows).copy_(sum_v_);
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      if (!sums_k_[i].defined() || sums_k_[i].scalar_type() == grad_k_.scalar_type()) continue;
+      rows_of(grad_k_, plan_.shards[i].local_rows()).copy_(sums_k_[i]);
+      rows_of(grad_v_, plan_.shards[i].local_rows()).copy_(sums_v_[i]);
     }
     return {grad_q_, grad_k_, grad_v_};
   }
@@ -62,15 +70,9 @@ class Backward {
     std::vector<at::Tensor> grad_k, grad_v;  ///< [stages] from when they are computed to when they are sent
   };
 
-  void run_groups(std::size_t begin, std::size_t end) {
+  void run_whole(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const WholeGroup& group = plan_.schedule.whole_groups[i];
-      const AttentionGradients grads =
-          kernels_.backward(batch_of(grad_out_, group), batch_of(q_, group), batch_of(k_, group), batch_of(v_, group),
-                            batch_of(out_, group), memory_.whole_lse[i]);
-      batch_of(grad_q_, group).copy_(grads.q);
-      batch_of(grad_k_, group).copy_(grads.k);
-      batch_of(grad_v_, group).copy_(grads.v);
+      kernels_.backward(whole_[i], grad_out_, q_, k_, v_, out_, memory_.whole_lse[i], {grad_q_, grad_k_, grad_v_});
     }
   }
 
@@ -89,7 +91,7 @@ class Backward {
         const at::Tensor own = box_of(packed, shard.local_rows(), of_heads);
         if (rows.count == own_rows.count) return own;
         at::Tensor larger = new_box(packed, rows, of_heads);
-        rows_of(larger, own_rows).copy_(own);
+        exchanger_.copies().copy(rows_of(larger, own_rows), own);
         return larger;
       };
       const TokenRange in_queries = shard.own_in_queries();
@@ -130,24 +132,49 @@ class Backward {
       if (!shard.is_active(wave)) continue;
       Box& box = shards_[i];
       box.grad_q = box.grad_q.to(q_.scalar_type());
-      box_of(grad_q_, shard.local_rows(), shard.waves[wave].query).copy_(rows_of(box.grad_q, shard.own_in_queries()));
+      if (is_in_place(shard)) continue;
+      exchanger_.copies().copy(own_grad_q(shard, wave), rows_of(box.grad_q, shard.own_in_queries()));
     }
+  }
+
+  at::Tensor own_grad_q(const ShardPlan& shard, std::size_t wave) const {
+    return box_of(grad_q_, shard.local_rows(), shard.waves[wave].query);
+  }
+
+  /// Whether the one kernel call of a shard gives the gradient of the rank's own queries, and no others.
+  static bool is_in_place(const ShardPlan& shard) {
+    return shard.stages() == 1 && shard.queries.count == shard.segment.num_tokens;
+  }
+
+  /// Where gradients of a rank's own keys go: rows [0, num_tokens) are its chunk's.
+  Exchanger::Target own_keys(const ShardPlan& shard, const at::Tensor& sum, const at::Tensor& grad, TokenRange rows,
+                             HeadRange heads) const {
+    if (shard.sums_keys()) return {box_of(sum, rows, heads), /*add=*/true};
+    return {box_of(grad, {shard.segment.local_begin + rows.begin, rows.count}, heads), false};
   }
 
   void run_stage(std::size_t index, std::size_t wave, std::size_t stage) {
     const ShardPlan& shard = plan_.shards[index];
     Box& box = shards_[index];
+    AttentionGradients into;
+    if (is_in_place(shard)) into.q = alone(own_grad_q(shard, wave));
     const AttentionGradients grads = kernels_.backward(alone(box.grad_out), alone(box.q), alone(box.k[stage]),
-                                                       alone(box.v[stage]), alone(box.out), box.lse);
+                                                       alone(box.v[stage]), alone(box.out), box.lse, into);
     const at::Tensor grad_q = grads.q.squeeze(0);
     box.grad_k[stage] = grads.k.squeeze(0);
     box.grad_v[stage] = grads.v.squeeze(0);
     if (stage == 0) {
       box.grad_q = shard.stages() == 1 ? grad_q : grad_q.to(accumulation_type(q_.scalar_type()));
-      const TokenRange own{shard.segment.local_begin - plan_.split_rows.begin, shard.segment.num_tokens};
-      const HeadRange heads = shard.waves[wave].key;
-      box_of(sum_k_, own, heads).add_(rows_of(box.grad_k[0], shard.own_in_resident()));
-      box_of(sum_v_, own, heads).add_(rows_of(box.grad_v[0], shard.own_in_resident()));
+      const auto take_own = [&](const at::Tensor& sum, const at::Tensor& grad, const at::Tensor& box_grad) {
+        const Exchanger::Target target =
+            own_keys(shard, sum, grad, {0, shard.segment.num_tokens}, shard.waves[wave].key);
+        const at::Tensor own = rows_of(box_grad, shard.own_in_resident());
+        SliceCopies& copies = exchanger_.copies();
+        target.add ? copies.add(target.place, own) : copies.copy(target.place, own);
+      };
+      take_own(sums_k_[index], grad_k_, box.grad_k[0]);
+      take_own(sums_v_[index], grad_v_, box.grad_v[0]);
+      exchanger_.copies().run();
     } else {
       box.grad_q.add_(grad_q);
       box.k[stage].reset();
@@ -172,39 +199,41 @@ class Backward {
   }
 
   void finish(const ExchangePlan& exchange) {
-    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy, const at::Tensor& received) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
       Box& box = shards_[copy.shard];
-      const auto add_to = [&](at::Tensor& sum) {
-        box_of(sum, {copy.rows.begin - plan_.split_rows.begin, copy.rows.count}, copy.heads).add_(received);
+      const auto own = [&](const at::Tensor& sum, const at::Tensor& grad) {
+        const ShardPlan& shard = plan_.shards[copy.shard];
+        return own_keys(shard, sum, grad, {copy.rows.begin - shard.segment.local_begin, copy.rows.count}, copy.heads);
       };
       switch (copy.payload) {
-        case Payload::grad_output: slice_in(box.grad_out, copy).copy_(received); break;
-        case Payload::key: slice_in(box.k[copy.stage], copy).copy_(received); break;
-        case Payload::value: slice_in(box.v[copy.stage], copy).copy_(received); break;
-        case Payload::grad_query: slice_in(grad_q_, copy).copy_(received); break;
-        case Payload::grad_key: add_to(sum_k_); break;
-        case Payload::grad_value: add_to(sum_v_); break;
+        case Payload::grad_output: return {slice_in(box.grad_out, copy)};
+        case Payload::key: return {slice_in(box.k[copy.stage], copy)};
+        case Payload::value: return {slice_in(box.v[copy.stage], copy)};
+        case Payload::grad_query: return {slice_in(grad_q_, copy)};
+        case Payload::grad_key: return own(sums_k_[copy.shard], grad_k_);
+        case Payload::grad_value: return own(sums_v_[copy.shard], grad_v_);
         default: throw Error(Code::internal, "engine", "a backward exchange brings " + std::string(name(copy.payload)));
       }
     });
   }
 
   const StepPlan& plan_;
+  const std::vector<WholeCall>& whole_;
   const KernelTable& kernels_;
   Exchanger& exchanger_;
   const at::Tensor &grad_out_, &q_, &k_, &v_, &out_;
   const LayerMemory& memory_;
   at::Tensor grad_q_, grad_k_, grad_v_;
-  at::Tensor sum_k_, sum_v_;  ///< rows of the shards, in accumulation_type
+  std::vector<at::Tensor> sums_k_, sums_v_;  ///< [shards] own rows, in accumulation_type; where gradients are sums
   std::vector<Box> shards_;
 };
 
 }  // namespace
 
-AttentionGradients layer_backward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger,
-                                  const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
-                                  const at::Tensor& v, const at::Tensor& out, const LayerMemory& memory) {
-  return Backward(plan, kernels, exchanger, grad_out, q, k, v, out, memory).run();
+AttentionGradients layer_backward(const LayerWork& work, const at::Tensor& grad_out, const at::Tensor& q,
+                                  const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+                                  const LayerMemory& memory) {
+  return Backward(work, grad_out, q, k, v, out, memory).run();
 }
 
 }  // namespace zellige

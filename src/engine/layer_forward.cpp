@@ -8,24 +8,24 @@ namespace {
 
 class Forward {
  public:
-  Forward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& q,
-          const at::Tensor& k, const at::Tensor& v, LayerMemory* memory)
-      : plan_(plan),
-        kernels_(kernels),
-        exchanger_(exchanger),
+  Forward(const LayerWork& work, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, LayerMemory* memory)
+      : plan_(work.plan),
+        whole_(work.whole),
+        kernels_(work.kernels),
+        exchanger_(work.exchanger),
         q_(q),
         k_(k),
         v_(v),
         out_(at::empty(q.sizes(), q.options())),
         memory_(memory),
-        shards_(plan.shards.size()) {}
+        shards_(plan_.shards.size()) {}
 
   at::Tensor run() {
     const PassPlan& pass = plan_.forward;
-    const std::size_t first = groups_first(plan_);
+    const std::size_t first = calls_first(plan_, pass, whole_);
     const std::size_t waves = pass.a.size();
     if (pass.has_exchanges()) post(pass.a[0]);
-    run_groups(0, first);
+    run_whole(0, first);
     for (std::size_t wave = 0; wave < waves; ++wave) {
       open_boxes(wave);
       finish(pass.a[wave]);
@@ -35,7 +35,7 @@ class Forward {
       post(pass.b[wave]);
       remember(wave);
     }
-    run_groups(first, plan_.schedule.whole_groups.size());
+    run_whole(first, whole_.size());
     if (waves > 0) finish(pass.b[waves - 1]);
     return out_;
   }
@@ -48,12 +48,10 @@ class Forward {
     at::Tensor out, lse;
   };
 
-  void run_groups(std::size_t begin, std::size_t end) {
+  void run_whole(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const WholeGroup& group = plan_.schedule.whole_groups[i];
-      const AttentionOutput result = kernels_.forward(batch_of(q_, group), batch_of(k_, group), batch_of(v_, group));
-      batch_of(out_, group).copy_(result.out);
-      if (memory_ != nullptr) memory_->whole_lse.push_back(result.lse);
+      const at::Tensor lse = kernels_.forward(whole_[i], q_, k_, v_, out_);
+      if (memory_ != nullptr) memory_->whole_lse.push_back(lse);
     }
   }
 
@@ -74,7 +72,7 @@ class Forward {
       const auto enlarge = [&](at::Tensor& part, TokenRange rows, TokenRange own_rows, HeadRange of_heads) {
         if (rows.count == own_rows.count) return;
         at::Tensor larger = new_box(part, rows, of_heads);
-        rows_of(larger, own_rows).copy_(part);
+        exchanger_.copies().copy(rows_of(larger, own_rows), part);
         part = larger;
       };
       enlarge(box.q, shard.queries, shard.own_in_queries(), heads.query);
@@ -89,7 +87,7 @@ class Forward {
       const bool streams = stage < ring.size();
       if (streams) post(ring[stage]);
       for (std::size_t i = 0; i < shards_.size(); ++i) {
-        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(shards_[i], stage);
+        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(i, wave, stage);
       }
       if (!streams) continue;
       for (std::size_t i = 0; i < shards_.size(); ++i) {
@@ -105,20 +103,37 @@ class Forward {
       if (!shard.is_active(wave)) continue;
       Box& box = shards_[i];
       box.out = box.out.squeeze(0).to(q_.scalar_type());
-      box_of(out_, shard.local_rows(), shard.waves[wave].query).copy_(rows_of(box.out, shard.own_in_queries()));
+      if (is_in_place(shard)) continue;
+      exchanger_.copies().copy(own_out(shard, wave), rows_of(box.out, shard.own_in_queries()));
     }
   }
 
-  void run_stage(Box& box, std::size_t stage) {
-    const AttentionOutput part = kernels_.forward(alone(box.q), alone(box.k[stage]), alone(box.v[stage]));
+  at::Tensor own_out(const ShardPlan& shard, std::size_t wave) const {
+    return box_of(out_, shard.local_rows(), shard.waves[wave].query);
+  }
+
+  /// Whether the one kernel call of a shard computes what the rank owns, and nothing else.
+  static bool is_in_place(const ShardPlan& shard) {
+    return shard.stages() == 1 && shard.queries.count == shard.segment.num_tokens;
+  }
+
+  void run_stage(std::size_t index, std::size_t wave, std::size_t stage) {
+    const ShardPlan& shard = plan_.shards[index];
+    Box& box = shards_[index];
+    const at::Tensor into = is_in_place(shard) ? alone(own_out(shard, wave)) : at::Tensor();
+    AttentionOutput part = kernels_.forward(alone(box.q), alone(box.k[stage]), alone(box.v[stage]), into);
     if (stage == 0) {
       box.lse = part.lse;
-      box.out = box.k.size() == 1 ? part.out : part.out.to(accumulation_type(q_.scalar_type()));
-    } else {
-      merge_partial(box.out, box.lse, part);
-      box.k[stage].reset();
-      box.v[stage].reset();
+      // A single merge is rounded once, as it is done: its terms stay as they are.
+      box.out = shard.stages() > 2 ? part.out.to(accumulation_type(q_.scalar_type())) : part.out;
+      return;
     }
+    if (!merge_on_gpu(box.out, box.lse, part.out, part.lse)) {
+      box.out = box.out.to(accumulation_type(q_.scalar_type()));
+      merge_partial(box.out, box.lse, part);
+    }
+    box.k[stage].reset();
+    box.v[stage].reset();
   }
 
   void remember(std::size_t wave) {
@@ -153,18 +168,19 @@ class Forward {
   }
 
   void finish(const ExchangePlan& exchange) {
-    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy, const at::Tensor& received) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
       switch (copy.payload) {
-        case Payload::query: slice_in(shards_[copy.shard].q, copy).copy_(received); break;
-        case Payload::key: slice_in(shards_[copy.shard].k[copy.stage], copy).copy_(received); break;
-        case Payload::value: slice_in(shards_[copy.shard].v[copy.stage], copy).copy_(received); break;
-        case Payload::output: slice_in(out_, copy).copy_(received); break;
+        case Payload::query: return {slice_in(shards_[copy.shard].q, copy)};
+        case Payload::key: return {slice_in(shards_[copy.shard].k[copy.stage], copy)};
+        case Payload::value: return {slice_in(shards_[copy.shard].v[copy.stage], copy)};
+        case Payload::output: return {slice_in(out_, copy)};
         default: throw Error(Code::internal, "engine", "a forward exchange brings " + std::string(name(copy.payload)));
       }
     });
   }
 
   const StepPlan& plan_;
+  const std::vector<WholeCall>& whole_;
   const KernelTable& kernels_;
   Exchanger& exchanger_;
   const at::Tensor &q_, &k_, &v_;
@@ -183,10 +199,11 @@ std::vector<at::Tensor> LayerMemory::flatten() const {
   return list;
 }
 
-LayerMemory LayerMemory::unflatten(const std::vector<at::Tensor>& tensors, std::size_t from, const StepPlan& plan) {
+LayerMemory LayerMemory::unflatten(const std::vector<at::Tensor>& tensors, std::size_t from, const StepPlan& plan,
+                                   std::size_t whole_calls) {
   LayerMemory memory;
   auto next = tensors.begin() + static_cast<std::ptrdiff_t>(from);
-  for (std::size_t i = 0; i < plan.schedule.whole_groups.size(); ++i) memory.whole_lse.push_back(*next++);
+  for (std::size_t i = 0; i < whole_calls; ++i) memory.whole_lse.push_back(*next++);
   memory.shards.resize(plan.forward.a.size());
   for (auto& wave : memory.shards) {
     wave.resize(plan.shards.size());
@@ -197,9 +214,9 @@ LayerMemory LayerMemory::unflatten(const std::vector<at::Tensor>& tensors, std::
   return memory;
 }
 
-at::Tensor layer_forward(const StepPlan& plan, const KernelTable& kernels, Exchanger& exchanger, const at::Tensor& q,
-                         const at::Tensor& k, const at::Tensor& v, LayerMemory* memory) {
-  return Forward(plan, kernels, exchanger, q, k, v, memory).run();
+at::Tensor layer_forward(const LayerWork& work, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                         LayerMemory* memory) {
+  return Forward(work, q, k, v, memory).run();
 }
 
 }  // namespace zellige

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "engine/kernel_table.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
 
@@ -20,11 +21,6 @@ inline at::Tensor slice_in(const at::Tensor& tensor, const SliceCopy& copy) {
   return box_of(tensor, copy.rows, copy.heads);
 }
 
-/// Equal lengths as one dense batch [count, length, heads, head_dim].
-inline at::Tensor batch_of(const at::Tensor& packed, const WholeGroup& group) {
-  return packed.narrow(0, group.local_begin, group.count * group.length).unflatten(0, {group.count, group.length});
-}
-
 /// A batch of one.
 inline at::Tensor alone(const at::Tensor& box) { return box.unsqueeze(0); }
 
@@ -33,11 +29,31 @@ inline at::Tensor new_box(const at::Tensor& like, TokenRange rows, HeadRange hea
   return at::empty({rows.count, heads.count, like.size(2)}, like.options());
 }
 
-/// How many whole groups run before the first wave: half of them, so that some are left to hide the last exchange,
-/// where exchanges run beside other work; else all.
-inline std::size_t groups_first(const StepPlan& plan) {
-  const std::size_t groups = plan.schedule.whole_groups.size();
-  return plan.schedule.exec.overlap && plan.forward.has_exchanges() ? (groups + 1) / 2 : groups;
+/// How many of the whole calls run before the first wave, to hide its exchange A; the others hide the last B. Where
+/// exchanges don't run beside other work, all.
+inline std::size_t calls_first(const StepPlan& plan, const PassPlan& pass, const std::vector<WholeCall>& calls) {
+  if (!plan.schedule.exec.overlap || !pass.has_exchanges()) return calls.size();
+  const auto elements = [](const ExchangePlan& exchange) {
+    return static_cast<double>(exchange.send_elements + exchange.receive_elements);
+  };
+  const double before = elements(pass.a.front());
+  const double all = before + elements(pass.b.back());
+  // Work in units of keys x queries.
+  std::vector<double> work;
+  double total = 0;
+  for (const WholeCall& call : calls) {
+    double of_call =
+        static_cast<double>(call.count) * static_cast<double>(call.length) * static_cast<double>(call.length);
+    for (const std::int64_t length : call.lengths.lengths) {
+      if (!call.is_dense()) of_call += static_cast<double>(length) * static_cast<double>(length);
+    }
+    work.push_back(of_call);
+    total += of_call;
+  }
+  double done = 0;
+  std::size_t first = 0;
+  while (first < calls.size() && (all == 0 || done < total * before / all)) done += work[first++];
+  return first;
 }
 
 }  // namespace zellige

@@ -86,6 +86,7 @@ class Resolver {
     const HeadRange wave_heads = is_key_like(piece.payload) ? at.waves[wave].key : at.waves[wave].query;
     SliceCopy copy;
     copy.shard = index(piece);
+    copy.peer = piece.peer;
     copy.payload = piece.payload;
     TokenRange tokens{piece.token_begin, piece.num_tokens};
     TokenRange box;

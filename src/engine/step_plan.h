@@ -21,6 +21,8 @@ struct ShardPlan {
   std::vector<WaveHeads> waves;
 
   std::size_t stages() const { return blocks.size(); }
+  /// Whether gradients of one key come from several ranks: where queries or the ring are split.
+  bool sums_keys() const { return segment.config.q > 1 || segment.config.k > 1; }
   bool is_active(std::size_t wave) const { return waves[wave].key.count > 0; }
   /// Rows of this rank's own chunk within the query range and within the resident block.
   TokenRange own_in_queries() const { return {segment.token_begin - queries.begin, segment.num_tokens}; }
@@ -35,6 +37,7 @@ enum class Place { packed, queries, block };
 /// A Piece resolved: rows x heads of a tensor on this rank, and where they lie in the exchange's buffer.
 struct SliceCopy {
   std::size_t shard = 0;  ///< in StepPlan::shards
+  Rank peer = 0;
   Payload payload = Payload::query;
   Place place = Place::packed;
   std::size_t stage = 0;    ///< with Place::block

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/attention_kernel.h"
+#include "engine/kernel_table.h"
 
 #include <limits>
 
@@ -198,9 +198,60 @@ TEST(MergePartial, WeighsByLogSumExp) {
   EXPECT_TRUE(std::isnan(merged(1, 1, NAN, NAN).first));
 }
 
+/// A shape of bf16 on a GPU; choosing needs none.
+AttentionShape on_gpu(std::int64_t batch, std::int64_t length, at::ScalarType type = at::kBFloat16) {
+  return {.device = c10::DeviceType::CUDA,
+          .dtype = type,
+          .batch = batch,
+          .queries = length,
+          .keys = length,
+          .heads = 12,
+          .head_dim = 128};
+}
+
+TEST(KernelTable, OnAGpuGoesByRulesOrByWhatWasMeasured) {
+  const KernelTable by_rules;
+  EXPECT_EQ(by_rules.choose(on_gpu(64, 256), Direction::forward).name(), "cudnn");
+  EXPECT_EQ(by_rules.choose(on_gpu(4, 1), Direction::forward).name(), "flash-attention-2")
+      << "cuDNN takes no single query";
+  EXPECT_EQ(by_rules.choose(on_gpu(4, 300, at::kFloat), Direction::backward).name(), "memory-efficient");
+  EXPECT_TRUE(by_rules.has("aten-cpu-flash"));
+  EXPECT_FALSE(by_rules.has("plain")) << "for tests only";
+
+  const auto row = [](const char* kernel, const char* direction, std::int64_t length, std::int64_t rate) {
+    KernelRate rate_row;
+    rate_row.kernel = kernel;
+    rate_row.direction = direction;
+    rate_row.length = {length};
+    rate_row.count = 1;
+    rate_row.heads = 12;
+    rate_row.flops_per_us = rate;
+    return rate_row;
+  };
+  const KernelTable measured("", {row("cudnn", "forward", 1000, 500), row("flash-attention-2", "forward", 1000, 400),
+                                  row("cudnn", "forward", 100, 100), row("flash-attention-2", "forward", 100, 200),
+                                  row("memory-efficient", "backward", 100, 300)});
+  EXPECT_EQ(measured.choose(on_gpu(1, 4000), Direction::forward).name(), "cudnn");
+  EXPECT_EQ(measured.choose(on_gpu(1, 120), Direction::forward).name(), "flash-attention-2");
+  EXPECT_EQ(measured.choose(on_gpu(1, 120), Direction::backward).name(), "memory-efficient");
+}
+
+TEST(WholeBatches, SmallNeighboursShareACall) {
+  const std::vector<WholeGroup> groups = {{.length = 8160, .count = 8},
+                                          {.length = 4000, .count = 1},
+                                          {.length = 900, .count = 2},
+                                          {.length = 256, .count = 64}};
+  using Batches = std::vector<WholeBatch>;
+  EXPECT_EQ(batch_whole_groups(groups, 12, false), (Batches{{0, 1}, {1, 2}, {3, 1}}));
+  EXPECT_EQ(batch_whole_groups(groups, 12, true), (Batches{{0, 4}})) << "the paper's block-diagonal call";
+  EXPECT_EQ(one_batch_a_group(groups).size(), 4u);
+  EXPECT_TRUE(batch_whole_groups({}, 12, true).empty());
+}
+
 TEST(KernelTable, ChoosesByDeviceAndDtypeOrSaysWhatItMisses) {
-  EXPECT_EQ(KernelTable().choose({.dtype = at::kBFloat16, .head_dim = 128}).name(), "aten-cpu-flash");
-  EXPECT_EQ(KernelTable("plain").choose({.dtype = at::kHalf}).name(), "plain");
+  EXPECT_EQ(KernelTable().choose({.dtype = at::kBFloat16, .head_dim = 128}, Direction::forward).name(),
+            "aten-cpu-flash");
+  EXPECT_EQ(KernelTable("plain").choose({.dtype = at::kHalf}, Direction::backward).name(), "plain");
   const auto code_of = [](const auto& call) {
     try {
       call();
@@ -209,8 +260,11 @@ TEST(KernelTable, ChoosesByDeviceAndDtypeOrSaysWhatItMisses) {
     }
     return Code::ok;
   };
-  EXPECT_EQ(code_of([] { KernelTable().choose({.dtype = at::kHalf}); }), Code::device);
-  EXPECT_EQ(code_of([] { KernelTable().choose({.device = c10::DeviceType::CUDA, .dtype = at::kBFloat16}); }),
+  const auto choose = [](const AttentionShape& shape) {
+    return KernelTable().choose(shape, Direction::forward).name();
+  };
+  EXPECT_EQ(code_of([&] { choose({.dtype = at::kHalf}); }), Code::device);
+  EXPECT_EQ(code_of([&] { choose({.device = c10::DeviceType::CUDA, .dtype = at::kDouble, .head_dim = 64}); }),
             Code::device);
   EXPECT_EQ(code_of([] { KernelTable("flash"); }), Code::input);
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// FlashAttention-3 through torch's dispatcher: a source build and prebuilt libraries register the same two operators.
+#include <filesystem>
+#include <string>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <dlfcn.h>
+
+#include "engine/attention_kernel.h"
+#include "zellige/error.h"
+
+namespace zellige {
+namespace {
+
+std::optional<c10::OperatorHandle> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchema({name, ""});
+}
+
+/// Calls an operator with some of its arguments by name, the others at their defaults: the two operators have dozens,
+/// and releases have added more.
+class NamedCall {
+ public:
+  explicit NamedCall(const c10::OperatorHandle& handle) : handle_(handle) {
+    for (const c10::Argument& argument : handle.schema().arguments()) {
+      stack_.push_back(argument.default_value().value_or(c10::IValue()));
+    }
+  }
+  NamedCall& set(const char* argument, c10::IValue value) {
+    const auto index = handle_.schema().argumentIndexWithName(argument);
+    if (!index) {
+      throw Error(Code::device, "engine.kernels",
+                  "operator " + handle_.schema().name() + " has no argument '" + argument + "'; use another release");
+    }
+    stack_[static_cast<std::size_t>(*index)] = std::move(value);
+    return *this;
+  }
+  NamedCall& set_if_defined(const char* argument, const at::Tensor& tensor) {
+    return tensor.defined() ? set(argument, tensor) : *this;
+  }
+  std::vector<c10::IValue> run() {
+    handle_.callBoxed(stack_);
+    return std::move(stack_);
+  }
+
+ private:
+  const c10::OperatorHandle& handle_;
+  std::vector<c10::IValue> stack_;
+};
+
+class FlashAttention3 final : public AttentionKernel {
+ public:
+  FlashAttention3(c10::OperatorHandle forward, c10::OperatorHandle backward, const int* spare_sms)
+      : forward_(std::move(forward)), backward_(std::move(backward)), spare_sms_(spare_sms) {}
+
+  std::string_view name() const override { return "flash-attention-3"; }
+
+  bool supports(const AttentionShape& shape) const override {
+    return shape.device == c10::DeviceType::CUDA && (shape.dtype == at::kBFloat16 || shape.dtype == at::kHalf) &&
+           shape.head_dim % 8 == 0 && shape.head_dim <= 256;
+  }
+
+  AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
+                          const at::Tensor& into) const override {
+    return run_forward(q, k, v, nullptr, scale, into);
+  }
+  AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& out, const at::Tensor& lse, double scale,
+                              const AttentionGradients& into) const override {
+    return run_backward(grad_out, q, k, v, out, lse, nullptr, scale, into);
+  }
+
+  bool takes_packed() const override { return true; }
+  AttentionOutput forward_packed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const PackedLengths& lengths, double scale, const at::Tensor& into) const override {
+    return run_forward(q, k, v, &lengths, scale, into);
+  }
+  AttentionGradients backward_packed(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                     const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
+                                     const PackedLengths& lengths, double scale,
+                                     const AttentionGradients& into) const override {
+    return run_backward(grad_out, q, k, v, out, lse, &lengths, scale, into);
+  }
+
+ private:
+  static void set_lengths(NamedCall& call, const PackedLengths* lengths) {
+    if (lengths == nullptr) return;
+    call.set("cu_seqlens_q", lengths->begins).set("cu_seqlens_k", lengths->begins);
+    call.set("max_seqlen_q", lengths->longest).set("max_seqlen_k", lengths->longest);
+  }
+
+  AttentionOutput run_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedLengths* lengths, double scale, const at::Tensor& into) const {
+    NamedCall call(forward_);
+    call.set("q", q).set("k", k).set("v", v).set("softmax_scale", scale).set("sm_margin", std::int64_t{*spare_sms_});
+    call.set("num_splits", std::int64_t{1});  // splitting keys would round partial results once more
+    call.set_if_defined("out", into);
+    set_lengths(call, lengths);
+    const std::vector<c10::IValue> results = call.run();
+    return {results[0].toTensor(), results[1].toTensor()};
+  }
+
+  AttentionGradients run_backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                  const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
+                                  const PackedLengths* lengths, double scale, const AttentionGradients& into) const {
+    NamedCall call(backward_);
+    call.set("dout", grad_out).set("q", q).set("k", k).set("v", v).set("out", out).set("softmax_lse", lse);
+    call.set_if_defined("dq", into.q).set_if_defined("dk", into.k).set_if_defined("dv", into.v);
+    call.set("softmax_scale", scale).set("sm_margin", std::int64_t{*spare_sms_});
+    set_lengths(call, lengths);
+    const std::vector<c10::IValue> results = call.run();
+    return {results[0].toTensor(), results[1].toTensor(), results[2].toTensor()};
+  }
+
+  const c10::OperatorHandle forward_, backward_;
+  const int* const spare_sms_;
+};
+
+/// Null and a reason, or the handle; a library that is loaded stays.
+void* open_library(const std::string& path, std::string& why) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) why = dlerror();
+  return handle;
+}
+
+}  // namespace
+
+std::unique_ptr<const AttentionKernel> make_flash_attention_3(const int* spare_sms) {
+  const auto forward = find_operator("flash_attn_3::fwd");
+  const auto backward = find_operator("flash_attn_3::bwd");
+  if (!forward || !backward) return nullptr;
+  return std::make_unique<FlashAttention3>(*forward, *backward, spare_sms);
+}
+
+void load_flash_attention_3(const std::string& path) {
+  if (find_operator("flash_attn_3::bwd")) return;
+  std::string why;
+  if (open_library(path, why) == nullptr) {
+    // Prebuilt ones may need another CUDA runtime than torch's, which its wheel puts beside them.
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::string ignored;
+    for (const char* place : {"libcudart.so.12", "../../nvidia/cuda_runtime/lib/libcudart.so.12"}) {
+      if (open_library((folder / place).string(), ignored) != nullptr) break;
+    }
+    if (open_library(path, why) == nullptr) {
+      throw Error(Code::device, "engine.kernels", "FlashAttention-3 at '" + path + "' can't be loaded: " + why);
+    }
+  }
+  if (!find_operator("flash_attn_3::fwd") || !find_operator("flash_attn_3::bwd")) {
+    throw Error(Code::device, "engine.kernels", "'" + path + "' registers no flash_attn_3::fwd and flash_attn_3::bwd");
+  }
+}
+
+}  // namespace zellige
