@@ -71,7 +71,8 @@ std::unique_ptr<const AttentionKernel> make_memory_efficient();
 /// "flash-attention-2": in torch, CUDA, bf16 and fp16; takes packed sequences.
 std::unique_ptr<const AttentionKernel> make_flash_attention_2();
 /// "cudnn": in torch, Hopper and newer, bf16 and fp16. Runs a batch in parts whose sizes are powers of two, since each
-/// new shape costs it a plan of up to 0.5 s.
+/// new shape costs it a plan of up to 0.5 s. Its backward gives NaN in dQ where a log-sum-exp is below -88
+/// (cuDNN 9.19): with normalised queries and keys, as Wan has, that can't be.
 std::unique_ptr<const AttentionKernel> make_cudnn();
 /// "flash-attention-3": Hopper, bf16 and fp16; takes packed sequences. From the operators that the dispatcher has under
 /// flash_attn_3; null when it has none.

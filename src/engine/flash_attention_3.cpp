@@ -115,9 +115,10 @@ class FlashAttention3 final : public AttentionKernel {
   const int* const spare_sms_;
 };
 
-/// Null and a reason, or the handle; a library that is loaded stays.
+/// Null and a reason, or the handle; a library that is loaded stays. Symbols are looked up when they are called: those
+/// of Python, which prebuilt libraries mention for their module, never are.
 void* open_library(const std::string& path, std::string& why) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL);
   if (handle == nullptr) why = dlerror();
   return handle;
 }

@@ -69,15 +69,17 @@ class Cudnn final : public AttentionKernel {
   bool supports(const AttentionShape& shape) const override {
     // A single query or key is no shape for it; torch refuses those too.
     return shape.device == c10::DeviceType::CUDA && is_half(shape.dtype) && shape.head_dim % 8 == 0 &&
-           shape.head_dim <= 128 && shape.queries != 1 && shape.keys != 1;
+           shape.head_dim <= 128 && shape.queries != 1 && shape.keys != 1 &&
+           std::max(shape.queries, shape.keys) * shape.heads * shape.head_dim <= kMostElements;
   }
 
   AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                           const at::Tensor& into) const override {
     const std::int64_t batch = q.size(0);
+    const std::int64_t most = most_at_once(q, k);
     AttentionOutput all;
     for (std::int64_t at = 0, count = 0; at < batch; at += count) {
-      count = part(batch - at);
+      count = part(batch - at, most);
       const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, at, count)); };
       const auto result = at::_cudnn_attention_forward(some(q), some(k), some(v), {}, {}, {}, q.size(1), k.size(1),
                                                        /*compute_log_sumexp=*/true, 0.0, false, false, scale);
@@ -98,14 +100,17 @@ class Cudnn final : public AttentionKernel {
                               const at::Tensor& out, const at::Tensor& lse, double scale,
                               const AttentionGradients& into) const override {
     const std::int64_t batch = q.size(0);
+    const std::int64_t most = most_at_once(q, k);
     const at::Tensor state = no_state(q, {}, at::kLong);
+    // torch 2.11 keeps plans by the strides of q, k and v alone: with those of the output it would take another's plan.
+    const at::Tensor output = out.contiguous(), grad_output = grad_out.contiguous();
     AttentionGradients all;
     for (std::int64_t at = 0, count = 0; at < batch; at += count) {
-      count = part(batch - at);
+      count = part(batch - at, most);
       const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, at, count)); };
       const auto [grad_q, grad_k, grad_v] = at::_cudnn_attention_backward(
-          some(grad_out), some(q), some(k), some(v), some(out), lse.narrow(0, at, count).unsqueeze(-1), state, state,
-          at::Tensor(), at::Tensor(), at::Tensor(), q.size(1), k.size(1), 0.0, false, scale);
+          some(grad_output), some(q), some(k), some(v), some(output), lse.narrow(0, at, count).unsqueeze(-1), state,
+          state, at::Tensor(), at::Tensor(), at::Tensor(), q.size(1), k.size(1), 0.0, false, scale);
       if (count == batch) return {heads_first(grad_q), heads_first(grad_k), heads_first(grad_v)};
       if (at == 0) {
         const auto target = [](const at::Tensor& wanted, const at::Tensor& like) {
@@ -121,8 +126,16 @@ class Cudnn final : public AttentionKernel {
   }
 
  private:
-  static std::int64_t part(std::int64_t count) {
-    return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
+  /// It refuses offsets of 32 bits and more.
+  static constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
+
+  /// Sequences of a batch that one call can take.
+  static std::int64_t most_at_once(const at::Tensor& q, const at::Tensor& k) {
+    return std::max<std::int64_t>(1, kMostElements / std::max({q.stride(0), k.stride(0), std::int64_t{1}}));
+  }
+
+  static std::int64_t part(std::int64_t count, std::int64_t most) {
+    return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::min(count, most))));
   }
 };
 

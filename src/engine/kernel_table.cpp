@@ -121,7 +121,9 @@ const AttentionKernel& KernelTable::choose(const AttentionShape& shape, Directio
   }
   if (fastest != nullptr) return *fastest;
   constexpr std::int64_t kShortKeys = 512;
-  if (short_keys != nullptr && shape.keys <= kShortKeys && shape.queries <= kShortKeys) return *short_keys;
+  const bool is_short = shape.keys <= kShortKeys && shape.queries <= kShortKeys;
+  // Backward it is no faster, and the others take any log-sum-exp.
+  if (short_keys != nullptr && is_short && direction == Direction::forward) return *short_keys;
   if (first != nullptr) return *first;
   throw Error(Code::device, "engine",
               std::string("no attention kernel for ") + c10::toString(shape.dtype) + " on " +

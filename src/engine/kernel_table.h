@@ -26,8 +26,8 @@ struct WholeCall {
 };
 
 /// The kernels at hand and which one runs what: by measured rates where a profile has some, else by the order that was
-/// measured on an H200 (docs/evaluation.md): FlashAttention-3 where it is registered, cuDNN for keys up to 512 and
-/// where FlashAttention-3 is missing, FlashAttention-2, and the memory-efficient kernel for fp32.
+/// measured on an H200 (docs/evaluation.md): FlashAttention-3 where it is registered, cuDNN forward up to 512 tokens
+/// and where FlashAttention-3 is missing, FlashAttention-2, and the memory-efficient kernel for fp32.
 class KernelTable {
  public:
   /// @param only   the one kernel to use, by name; empty: the best for each shape. "flash-attention-2" runs all whole
