@@ -43,40 +43,54 @@ nlohmann::ordered_json kernel_table(const Site& site) {
     const Packed x(schedule.num_tokens, site.world.device);
     const at::Tensor out = at::empty_like(x.q);
     const AttentionGradients grads = {at::empty_like(x.q), at::empty_like(x.q), at::empty_like(x.q)};
-    double reference = 0;
-    for (const char* kernel : {"flash-attention-2", "", "flash-attention-3", "cudnn"}) {
+    // All in turn within each repetition: clocks drift, and with them whatever is measured later.
+    struct Variant {
+      std::string name;
       std::unique_ptr<KernelTable> table;
+      std::vector<WholeCall> calls;
+      std::vector<at::Tensor> lse;
+    };
+    std::vector<Variant> variants;
+    for (const char* kernel : {"flash-attention-2", "", "flash-attention-3", "cudnn"}) {
       try {
-        table = std::make_unique<KernelTable>(kernel);
+        Variant variant{*kernel == '\0' ? "table" : kernel, std::make_unique<KernelTable>(kernel), {}, {}};
+        variant.calls = variant.table->plan_whole(schedule, x.q.options());
+        variant.lse.resize(variant.calls.size());
+        variants.push_back(std::move(variant));
       } catch (const std::exception&) {
         continue;  // not on this machine
       }
-      const std::vector<WholeCall> calls = table->plan_whole(schedule, x.q.options());
-      std::vector<at::Tensor> lse(calls.size());
-      const auto forward = [&] {
-        for (std::size_t i = 0; i < calls.size(); ++i) lse[i] = table->forward(calls[i], x.q, x.k, x.v, out);
-      };
-      const auto backward = [&] {
-        for (std::size_t i = 0; i < calls.size(); ++i) {
-          table->backward(calls[i], x.grad, x.q, x.k, x.v, out, lse[i], grads);
+    }
+    std::vector<std::function<void()>> parts;
+    for (Variant& one : variants) {
+      parts.push_back([&] {
+        for (std::size_t i = 0; i < one.calls.size(); ++i) {
+          one.lse[i] = one.table->forward(one.calls[i], x.q, x.k, x.v, out);
         }
-      };
-      const std::vector<double> us = time_us(site, 7, {forward, backward});
-      const double total = us[0] + us[1];
-      const std::string name(kernel);
-      if (name == "flash-attention-2") reference = total;
-      const double goal = name.empty() ? mix.goal : name == "cudnn" ? mix.cudnn_goal : 0;
+      });
+      parts.push_back([&] {
+        for (std::size_t i = 0; i < one.calls.size(); ++i) {
+          one.table->backward(one.calls[i], x.grad, x.q, x.k, x.v, out, one.lse[i], grads);
+        }
+      });
+    }
+    const std::vector<double> us = time_us(site, 9, parts);
+    const double reference = us[0] + us[1];
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const double forward = us[2 * i], backward = us[2 * i + 1];
+      const double ratio = reference / (forward + backward);
+      const double goal = variants[i].name == "table" ? mix.goal : variants[i].name == "cudnn" ? mix.cudnn_goal : 0;
       std::printf("%-32s %-18s %9.0f + %9.0f us  %4.0f / %4.0f TFLOP/s  %.3fx (goal %.2f) in %zu calls\n", mix.name,
-                  name.empty() ? "table" : kernel, us[0], us[1], flops / us[0] / 1e6, 2.5 * flops / us[1] / 1e6,
-                  reference / total, goal, calls.size());
+                  variants[i].name.c_str(), forward, backward, flops / forward / 1e6, 2.5 * flops / backward / 1e6,
+                  ratio, goal, variants[i].calls.size());
       nlohmann::ordered_json row = {{"mix", mix.name},
-                                    {"kernels", name.empty() ? "table" : kernel},
+                                    {"kernels", variants[i].name},
                                     {"tokens", schedule.num_tokens},
-                                    {"calls", calls.size()},
-                                    {"forward_us", us[0]},
-                                    {"backward_us", us[1]},
+                                    {"calls", variants[i].calls.size()},
+                                    {"forward_us", forward},
+                                    {"backward_us", backward},
                                     {"fa2_one_call_us", reference},
-                                    {"ratio", reference / total}};
+                                    {"ratio", ratio}};
       if (goal > 0) row["goal"] = goal;
       rows.push_back(row);
     }

@@ -48,61 +48,78 @@ nlohmann::ordered_json layer_suites(const Site& site) {
     if (!nvlink && name == "high:V60") continue;
     if (site.quick && name != "high:V35") continue;
     const std::vector<Entry> entries = entries_of(name);
-    const int repetitions = 3;
+    const int repetitions = name == "high:V35" ? 4 : 2;
     std::vector<Variant> variants = {
         {"serial", "", false, 1}, {"overlap", "", true, 1}, {"overlap, 2 waves", "", true, 2}};
     if (nvlink) variants.push_back({"FlashAttention-2 packed, serial", "flash-attention-2", false, 1});
-    double compute = 0, serial = 0;
-    {
-      const KernelTable kernels;
-      ComputeOnly only(lower(place(2, entries), site.world.rank), kernels, site.world.device);
-      const std::vector<double> us = time_us(site, repetitions, {[&] { only.forward(); }, [&] { only.backward(); }});
-      compute = us[0] + us[1];
-      if (site.speaks())
-        std::printf("%s %s: compute alone %.0f + %.0f us\n", name.c_str(), site.link.c_str(), us[0], us[1]);
-      rows.push_back({{"link", site.link},
-                      {"workload", name},
-                      {"variant", "compute alone"},
-                      {"forward_us", us[0]},
-                      {"backward_us", us[1]}});
-    }
-    for (const Variant& variant : variants) {
+    const auto place_for = [&](const Variant& variant) {
       Placement placement = place(2, entries);
       placement.exec.overlap = variant.overlap;
       placement.exec.waves = variant.waves;
-      const Schedule schedule = lower(placement, site.world.rank);
-      Engine engine(site.world.group, {.kernel = variant.kernel});
-      engine.begin_step(schedule);
-      Packed x(schedule.num_tokens, site.world.device);
-      for (at::Tensor* leaf : {&x.q, &x.k, &x.v}) leaf->set_requires_grad(true);
-      at::Tensor out;
-      c10::cuda::CUDACachingAllocator::emptyCache();
-      c10::cuda::CUDACachingAllocator::resetPeakStats(site.world.device.index());
-      const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(site.world.device.index());
-      const std::vector<double> us = time_us(site, repetitions,
-                                             {[&] { out = engine.attention(x.q, x.k, x.v); },
-                                              [&] {
-                                                out.backward(x.grad);
-                                                for (at::Tensor* leaf : {&x.q, &x.k, &x.v})
-                                                  leaf->mutable_grad() = at::Tensor();
-                                              }});
-      const auto after = c10::cuda::CUDACachingAllocator::getDeviceStats(site.world.device.index());
-      const std::int64_t peak = after.allocated_bytes[0].peak - before.allocated_bytes[0].current;
-      const double total = us[0] + us[1];
-      if (std::string(variant.name) == "serial") serial = total;
-      nlohmann::ordered_json row = {{"link", site.link},        {"workload", name},
-                                    {"variant", variant.name},  {"forward_us", us[0]},
-                                    {"backward_us", us[1]},     {"over_compute", total / compute},
-                                    {"peak_extra_bytes", peak}, {"tokens", schedule.num_tokens}};
-      double hidden = 0;
-      if (variant.overlap && serial > compute) {
-        hidden = 1 - (total - compute) / (serial - compute);
-        row["hidden_share"] = hidden;
-      }
+      return lower(placement, site.world.rank);
+    };
+    const KernelTable kernels;
+    ComputeOnly only(place_for(variants[0]), kernels, site.world.device);
+    Packed x(place_for(variants[0]).num_tokens, site.world.device);
+    for (at::Tensor* leaf : {&x.q, &x.k, &x.v}) leaf->set_requires_grad(true);
+    const auto forget = [&] {
+      for (at::Tensor* leaf : {&x.q, &x.k, &x.v}) leaf->mutable_grad() = at::Tensor();
+    };
+
+    // All in turn within each repetition: clocks drift, and with them whatever is measured later.
+    std::vector<std::unique_ptr<Engine>> engines;
+    std::vector<std::int64_t> peaks;
+    std::vector<std::function<void()>> parts = {[&] { only.forward(); }, [&] { only.backward(); }};
+    at::Tensor out;
+    const c10::DeviceIndex gpu = site.world.device.index();
+    for (const Variant& variant : variants) {
+      Engine& engine = *engines.emplace_back(std::make_unique<Engine>(
+          site.world.group, EngineOptions{.kernel = variant.kernel, .rates = {}, .flash_attention_3 = {}}));
+      engine.begin_step(place_for(variant));
+      const auto allocated = [&] { return c10::cuda::CUDACachingAllocator::getDeviceStats(gpu).allocated_bytes[0]; };
+      engine.attention(x.q, x.k, x.v).backward(x.grad);  // makes the step's buffers
+      forget();
+      c10::cuda::CUDACachingAllocator::resetPeakStats(gpu);
+      const std::int64_t before = allocated().current;
+      engine.attention(x.q, x.k, x.v).backward(x.grad);
+      peaks.push_back(allocated().peak - before);
+      forget();
+      parts.push_back([&] { out = engine.attention(x.q, x.k, x.v); });
+      parts.push_back([&] {
+        out.backward(x.grad);
+        out = at::Tensor();
+        forget();
+      });
+    }
+    const std::vector<double> us = time_us(site, repetitions, parts);
+    const double compute = us[0] + us[1];
+    const double serial = us[2] + us[3];
+    if (site.speaks()) {
+      std::printf("%s %s: compute alone %.0f + %.0f us\n", name.c_str(), site.link.c_str(), us[0], us[1]);
+    }
+    rows.push_back({{"link", site.link},
+                    {"workload", name},
+                    {"variant", "compute alone"},
+                    {"forward_us", us[0]},
+                    {"backward_us", us[1]}});
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const double forward = us[2 * i + 2], backward = us[2 * i + 3];
+      const double total = forward + backward;
+      nlohmann::ordered_json row = {{"link", site.link},
+                                    {"workload", name},
+                                    {"variant", variants[i].name},
+                                    {"forward_us", forward},
+                                    {"backward_us", backward},
+                                    {"over_compute", total / compute},
+                                    {"peak_extra_bytes", peaks[i]},
+                                    {"tokens", x.q.size(0)}};
+      const double hidden = serial > compute ? 1 - (total - compute) / (serial - compute) : 0;
+      if (variants[i].overlap) row["hidden_share"] = hidden;
       if (site.speaks()) {
         std::printf("%s %s %-32s %9.0f + %9.0f us: %.4f of compute alone, %.0f%% hidden, peak %+.2f GiB\n",
-                    name.c_str(), site.link.c_str(), variant.name, us[0], us[1], total / compute, 100 * hidden,
-                    static_cast<double>(peak) / (1 << 30));
+                    name.c_str(), site.link.c_str(), variants[i].name, forward, backward, total / compute, 100 * hidden,
+                    static_cast<double>(peaks[i]) / (1 << 30));
+        std::fflush(stdout);
       }
       rows.push_back(row);
     }

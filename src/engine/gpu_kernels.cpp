@@ -17,6 +17,56 @@ at::Tensor no_state(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTyp
   return at::zeros(sizes, like.options().dtype(type));
 }
 
+/// FlashAttention-2 and cuDNN fail on tensors with more elements: their offsets have 32 bits.
+constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
+
+/// Sequences of a batch that one call of those takes.
+std::int64_t most_at_once(const at::Tensor& q, const at::Tensor& k) {
+  return std::max<std::int64_t>(1, kMostElements / std::max({q.stride(0), k.stride(0), std::int64_t{1}}));
+}
+
+/// Runs a batch in parts. @param size  of the next part, given how many sequences are left
+/// @param run  (begin, count) of a part to its result
+template <class Size, class Run>
+AttentionOutput forward_in_parts(const at::Tensor& q, const at::Tensor& into, const Size& size, const Run& run) {
+  const std::int64_t batch = q.size(0);
+  AttentionOutput all;
+  for (std::int64_t begin = 0, count = 0; begin < batch; begin += count) {
+    count = size(batch - begin);
+    AttentionOutput part = run(begin, count);
+    if (count == batch) return part;
+    if (begin == 0) {
+      all.out = into.defined() ? into : at::empty(q.sizes(), q.options());
+      all.lse = at::empty({batch, q.size(2), q.size(1)}, part.lse.options());
+    }
+    all.out.narrow(0, begin, count).copy_(part.out);
+    all.lse.narrow(0, begin, count).copy_(part.lse);
+  }
+  return all;
+}
+
+template <class Size, class Run>
+AttentionGradients backward_in_parts(const at::Tensor& q, const at::Tensor& k, const AttentionGradients& into,
+                                     const Size& size, const Run& run) {
+  const std::int64_t batch = q.size(0);
+  AttentionGradients all;
+  for (std::int64_t begin = 0, count = 0; begin < batch; begin += count) {
+    count = size(batch - begin);
+    AttentionGradients part = run(begin, count);
+    if (count == batch) return part;
+    if (begin == 0) {
+      const auto target = [](const at::Tensor& wanted, const at::Tensor& like) {
+        return wanted.defined() ? wanted : at::empty(like.sizes(), like.options());
+      };
+      all = {target(into.q, q), target(into.k, k), target(into.v, k)};
+    }
+    all.q.narrow(0, begin, count).copy_(part.q);
+    all.k.narrow(0, begin, count).copy_(part.k);
+    all.v.narrow(0, begin, count).copy_(part.v);
+  }
+  return all;
+}
+
 class FlashAttention2 final : public AttentionKernel {
  public:
   std::string_view name() const override { return "flash-attention-2"; }
@@ -27,19 +77,33 @@ class FlashAttention2 final : public AttentionKernel {
   }
 
   AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
-                          const at::Tensor&) const override {
-    const auto result = at::_flash_attention_forward(q, k, v, {}, {}, q.size(1), k.size(1), /*dropout_p=*/0.0,
-                                                     /*is_causal=*/false, /*return_debug_mask=*/false, scale);
-    return {std::get<0>(result), std::get<1>(result)};
+                          const at::Tensor& into) const override {
+    const std::int64_t most = most_at_once(q, k);
+    return forward_in_parts(
+        q, into, [most](std::int64_t left) { return std::min(left, most); },
+        [&](std::int64_t begin, std::int64_t count) {
+          const auto some = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, count); };
+          const auto result =
+              at::_flash_attention_forward(some(q), some(k), some(v), {}, {}, q.size(1), k.size(1), /*dropout_p=*/0.0,
+                                           /*is_causal=*/false, /*return_debug_mask=*/false, scale);
+          return AttentionOutput{std::get<0>(result), std::get<1>(result)};
+        });
   }
 
   AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& out, const at::Tensor& lse, double scale,
-                              const AttentionGradients&) const override {
-    auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
-        grad_out, q, k, v, out, lse, at::Tensor(), at::Tensor(), q.size(1), k.size(1), /*dropout_p=*/0.0,
-        /*is_causal=*/false, no_state(q, {2}, at::kUInt64), no_state(q, {}, at::kUInt64), scale);
-    return {grad_q, grad_k, grad_v};
+                              const AttentionGradients& into) const override {
+    const std::int64_t most = most_at_once(q, k);
+    return backward_in_parts(
+        q, k, into, [most](std::int64_t left) { return std::min(left, most); },
+        [&](std::int64_t begin, std::int64_t count) {
+          const auto some = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, count); };
+          auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
+              some(grad_out), some(q), some(k), some(v), some(out), some(lse), at::Tensor(), at::Tensor(), q.size(1),
+              k.size(1), /*dropout_p=*/0.0, /*is_causal=*/false, no_state(q, {2}, at::kUInt64),
+              no_state(q, {}, at::kUInt64), scale);
+          return AttentionGradients{grad_q, grad_k, grad_v};
+        });
   }
 
   bool takes_packed() const override { return true; }
@@ -75,67 +139,39 @@ class Cudnn final : public AttentionKernel {
 
   AttentionOutput forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                           const at::Tensor& into) const override {
-    const std::int64_t batch = q.size(0);
     const std::int64_t most = most_at_once(q, k);
-    AttentionOutput all;
-    for (std::int64_t at = 0, count = 0; at < batch; at += count) {
-      count = part(batch - at, most);
-      const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, at, count)); };
-      const auto result = at::_cudnn_attention_forward(some(q), some(k), some(v), {}, {}, {}, q.size(1), k.size(1),
-                                                       /*compute_log_sumexp=*/true, 0.0, false, false, scale);
-      const at::Tensor out = heads_first(std::get<0>(result));
-      const at::Tensor lse = std::get<1>(result).view({count, q.size(2), q.size(1)});
-      if (count == batch) return {out, lse};
-      if (at == 0) {
-        all.out = into.defined() ? into : at::empty(q.sizes(), q.options());
-        all.lse = at::empty({batch, q.size(2), q.size(1)}, lse.options());
-      }
-      all.out.narrow(0, at, count).copy_(out);
-      all.lse.narrow(0, at, count).copy_(lse);
-    }
-    return all;
+    return forward_in_parts(
+        q, into, [most](std::int64_t left) { return power_of_two(std::min(left, most)); },
+        [&](std::int64_t begin, std::int64_t count) {
+          const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, begin, count)); };
+          const auto result = at::_cudnn_attention_forward(some(q), some(k), some(v), {}, {}, {}, q.size(1), k.size(1),
+                                                           /*compute_log_sumexp=*/true, 0.0, false, false, scale);
+          return AttentionOutput{heads_first(std::get<0>(result)),
+                                 std::get<1>(result).view({count, q.size(2), q.size(1)})};
+        });
   }
 
   AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& out, const at::Tensor& lse, double scale,
                               const AttentionGradients& into) const override {
-    const std::int64_t batch = q.size(0);
     const std::int64_t most = most_at_once(q, k);
     const at::Tensor state = no_state(q, {}, at::kLong);
     // torch 2.11 keeps plans by the strides of q, k and v alone: with those of the output it would take another's plan.
     const at::Tensor output = out.contiguous(), grad_output = grad_out.contiguous();
-    AttentionGradients all;
-    for (std::int64_t at = 0, count = 0; at < batch; at += count) {
-      count = part(batch - at, most);
-      const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, at, count)); };
-      const auto [grad_q, grad_k, grad_v] = at::_cudnn_attention_backward(
-          some(grad_output), some(q), some(k), some(v), some(output), lse.narrow(0, at, count).unsqueeze(-1), state,
-          state, at::Tensor(), at::Tensor(), at::Tensor(), q.size(1), k.size(1), 0.0, false, scale);
-      if (count == batch) return {heads_first(grad_q), heads_first(grad_k), heads_first(grad_v)};
-      if (at == 0) {
-        const auto target = [](const at::Tensor& wanted, const at::Tensor& like) {
-          return wanted.defined() ? wanted : at::empty(like.sizes(), like.options());
-        };
-        all = {target(into.q, q), target(into.k, k), target(into.v, v)};
-      }
-      all.q.narrow(0, at, count).copy_(heads_first(grad_q));
-      all.k.narrow(0, at, count).copy_(heads_first(grad_k));
-      all.v.narrow(0, at, count).copy_(heads_first(grad_v));
-    }
-    return all;
+    return backward_in_parts(
+        q, k, into, [most](std::int64_t left) { return power_of_two(std::min(left, most)); },
+        [&](std::int64_t begin, std::int64_t count) {
+          const auto some = [&](const at::Tensor& tensor) { return heads_first(tensor.narrow(0, begin, count)); };
+          const auto [grad_q, grad_k, grad_v] = at::_cudnn_attention_backward(
+              some(grad_output), some(q), some(k), some(v), some(output), lse.narrow(0, begin, count).unsqueeze(-1),
+              state, state, at::Tensor(), at::Tensor(), at::Tensor(), q.size(1), k.size(1), 0.0, false, scale);
+          return AttentionGradients{heads_first(grad_q), heads_first(grad_k), heads_first(grad_v)};
+        });
   }
 
  private:
-  /// It refuses offsets of 32 bits and more.
-  static constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
-
-  /// Sequences of a batch that one call can take.
-  static std::int64_t most_at_once(const at::Tensor& q, const at::Tensor& k) {
-    return std::max<std::int64_t>(1, kMostElements / std::max({q.stride(0), k.stride(0), std::int64_t{1}}));
-  }
-
-  static std::int64_t part(std::int64_t count, std::int64_t most) {
-    return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::min(count, most))));
+  static std::int64_t power_of_two(std::int64_t count) {
+    return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
   }
 };
 

@@ -2,6 +2,7 @@
 #include "engine/kernel_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -120,10 +121,11 @@ const AttentionKernel& KernelTable::choose(const AttentionShape& shape, Directio
     }
   }
   if (fastest != nullptr) return *fastest;
-  constexpr std::int64_t kShortKeys = 512;
+  constexpr std::int64_t kShortKeys = 256;
   const bool is_short = shape.keys <= kShortKeys && shape.queries <= kShortKeys;
-  // Backward it is no faster, and the others take any log-sum-exp.
-  if (short_keys != nullptr && is_short && direction == Direction::forward) return *short_keys;
+  // In parts it is no faster; backward neither, and the others take any log-sum-exp.
+  const bool in_one = std::has_single_bit(static_cast<std::uint64_t>(std::max<std::int64_t>(shape.batch, 0)));
+  if (short_keys != nullptr && is_short && in_one && direction == Direction::forward) return *short_keys;
   if (first != nullptr) return *first;
   throw Error(Code::device, "engine",
               std::string("no attention kernel for ") + c10::toString(shape.dtype) + " on " +

@@ -26,7 +26,7 @@ struct WholeCall {
 };
 
 /// The kernels at hand and which one runs what: by measured rates where a profile has some, else by the order that was
-/// measured on an H200 (docs/evaluation.md): FlashAttention-3 where it is registered, cuDNN forward up to 512 tokens
+/// measured on an H200 (docs/evaluation.md): FlashAttention-3 where it is registered, cuDNN forward up to 256 tokens
 /// and where FlashAttention-3 is missing, FlashAttention-2, and the memory-efficient kernel for fp32.
 class KernelTable {
  public:

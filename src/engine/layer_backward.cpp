@@ -24,13 +24,17 @@ class Backward {
         grad_k_(at::empty(k.sizes(), k.options())),
         grad_v_(at::empty(v.sizes(), v.options())),
         shards_(plan_.shards.size()) {
-    // Of one dtype with the result, the sums are the result's own rows.
+    // Of one dtype with the result, the sums are the result's own rows; two terms are rounded once, as they are added.
     const at::ScalarType type = accumulation_type(k.scalar_type());
     for (const ShardPlan& shard : plan_.shards) {
       const auto sum_of = [&](const at::Tensor& grad) {
-        if (!shard.sums_keys()) return at::Tensor();
         at::Tensor rows = rows_of(grad, shard.local_rows());
-        return type == k.scalar_type() ? rows.zero_() : at::zeros(rows.sizes(), rows.options().dtype(type));
+        if (type != k.scalar_type() && shard.key_terms() > 2) {
+          rows = at::empty(rows.sizes(), rows.options().dtype(type));
+        }
+        // Heads that this rank computes begin with its own term, others with whichever comes first.
+        if (shard.key_terms() > 1 && shard.segment.config.h > 1) rows.zero_();
+        return rows;
       };
       sums_k_.push_back(sum_of(grad_k_));
       sums_v_.push_back(sum_of(grad_v_));
@@ -54,7 +58,7 @@ class Backward {
     run_whole(first, whole_.size());
     if (waves > 0) finish(pass.b[waves - 1]);
     for (std::size_t i = 0; i < shards_.size(); ++i) {
-      if (!sums_k_[i].defined() || sums_k_[i].scalar_type() == grad_k_.scalar_type()) continue;
+      if (sums_k_[i].scalar_type() == grad_k_.scalar_type()) continue;
       rows_of(grad_k_, plan_.shards[i].local_rows()).copy_(sums_k_[i]);
       rows_of(grad_v_, plan_.shards[i].local_rows()).copy_(sums_v_[i]);
     }
@@ -146,13 +150,6 @@ class Backward {
     return shard.stages() == 1 && shard.queries.count == shard.segment.num_tokens;
   }
 
-  /// Where gradients of a rank's own keys go: rows [0, num_tokens) are its chunk's.
-  Exchanger::Target own_keys(const ShardPlan& shard, const at::Tensor& sum, const at::Tensor& grad, TokenRange rows,
-                             HeadRange heads) const {
-    if (shard.sums_keys()) return {box_of(sum, rows, heads), /*add=*/true};
-    return {box_of(grad, {shard.segment.local_begin + rows.begin, rows.count}, heads), false};
-  }
-
   void run_stage(std::size_t index, std::size_t wave, std::size_t stage) {
     const ShardPlan& shard = plan_.shards[index];
     Box& box = shards_[index];
@@ -164,19 +161,15 @@ class Backward {
     box.grad_k[stage] = grads.k.squeeze(0);
     box.grad_v[stage] = grads.v.squeeze(0);
     if (stage == 0) {
-      box.grad_q = shard.stages() == 1 ? grad_q : grad_q.to(accumulation_type(q_.scalar_type()));
-      const auto take_own = [&](const at::Tensor& sum, const at::Tensor& grad, const at::Tensor& box_grad) {
-        const Exchanger::Target target =
-            own_keys(shard, sum, grad, {0, shard.segment.num_tokens}, shard.waves[wave].key);
-        const at::Tensor own = rows_of(box_grad, shard.own_in_resident());
-        SliceCopies& copies = exchanger_.copies();
-        target.add ? copies.add(target.place, own) : copies.copy(target.place, own);
-      };
-      take_own(sums_k_[index], grad_k_, box.grad_k[0]);
-      take_own(sums_v_[index], grad_v_, box.grad_v[0]);
+      box.grad_q = shard.stages() > 2 ? grad_q.to(accumulation_type(q_.scalar_type())) : grad_q;
+      // The first term of the sums; those of other ranks are added as they come.
+      const TokenRange all{0, shard.segment.num_tokens};
+      const HeadRange heads = shard.waves[wave].key;
+      exchanger_.copies().copy(box_of(sums_k_[index], all, heads), rows_of(box.grad_k[0], shard.own_in_resident()));
+      exchanger_.copies().copy(box_of(sums_v_[index], all, heads), rows_of(box.grad_v[0], shard.own_in_resident()));
       exchanger_.copies().run();
     } else {
-      box.grad_q.add_(grad_q);
+      box.grad_q.add_(grad_q);  // two terms are rounded once, more are summed in fp32
       box.k[stage].reset();
       box.v[stage].reset();
     }
@@ -201,17 +194,18 @@ class Backward {
   void finish(const ExchangePlan& exchange) {
     exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
       Box& box = shards_[copy.shard];
-      const auto own = [&](const at::Tensor& sum, const at::Tensor& grad) {
+      const auto own = [&](const at::Tensor& sum) -> Exchanger::Target {
         const ShardPlan& shard = plan_.shards[copy.shard];
-        return own_keys(shard, sum, grad, {copy.rows.begin - shard.segment.local_begin, copy.rows.count}, copy.heads);
+        return {box_of(sum, {copy.rows.begin - shard.segment.local_begin, copy.rows.count}, copy.heads),
+                shard.key_terms() > 1};
       };
       switch (copy.payload) {
         case Payload::grad_output: return {slice_in(box.grad_out, copy)};
         case Payload::key: return {slice_in(box.k[copy.stage], copy)};
         case Payload::value: return {slice_in(box.v[copy.stage], copy)};
         case Payload::grad_query: return {slice_in(grad_q_, copy)};
-        case Payload::grad_key: return own(sums_k_[copy.shard], grad_k_);
-        case Payload::grad_value: return own(sums_v_[copy.shard], grad_v_);
+        case Payload::grad_key: return own(sums_k_[copy.shard]);
+        case Payload::grad_value: return own(sums_v_[copy.shard]);
         default: throw Error(Code::internal, "engine", "a backward exchange brings " + std::string(name(copy.payload)));
       }
     });
@@ -224,7 +218,7 @@ class Backward {
   const at::Tensor &grad_out_, &q_, &k_, &v_, &out_;
   const LayerMemory& memory_;
   at::Tensor grad_q_, grad_k_, grad_v_;
-  std::vector<at::Tensor> sums_k_, sums_v_;  ///< [shards] own rows, in accumulation_type; where gradients are sums
+  std::vector<at::Tensor> sums_k_, sums_v_;  ///< [shards] own rows; more than two terms add up in accumulation_type
   std::vector<Box> shards_;
 };
 

@@ -28,6 +28,8 @@ bool is_chunked(const at::Tensor& box) {
 std::optional<SliceTask::Kind> kind_of(const at::Tensor& to, const at::Tensor& from, bool adding) {
   using enum SliceTask::Kind;
   if (!adding) return to.scalar_type() == from.scalar_type() ? std::optional(copy) : std::nullopt;
+  if (to.scalar_type() == at::kBFloat16 && from.scalar_type() == at::kBFloat16) return add_to_bfloat16;
+  if (to.scalar_type() == at::kHalf && from.scalar_type() == at::kHalf) return add_to_half;
   if (to.scalar_type() != at::kFloat) return std::nullopt;
   if (from.scalar_type() == at::kBFloat16) return add_bfloat16;
   if (from.scalar_type() == at::kHalf) return add_half;

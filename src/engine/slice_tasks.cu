@@ -50,6 +50,16 @@ __device__ void add_four(char* to, const char* from) {
   *reinterpret_cast<float4*>(to) = sum;
 }
 
+template <class Half>
+__device__ void add_eight_alike(char* to, const char* from) {
+  const uint4 packed = *reinterpret_cast<const uint4*>(from);
+  const Half* more = reinterpret_cast<const Half*>(&packed);
+  uint4 place = *reinterpret_cast<const uint4*>(to);
+  Half* values = reinterpret_cast<Half*>(&place);
+  for (int i = 0; i < 8; ++i) narrow(widen(values[i]) + widen(more[i]), values[i]);
+  *reinterpret_cast<uint4*>(to) = place;
+}
+
 // One task a row of blocks; a thread takes every (threads of the task)-th chunk, so that neighbours load neighbours.
 __global__ void __launch_bounds__(kThreads) run_tasks(const __grid_constant__ TaskList list) {
   const SliceTask& task = list.tasks[blockIdx.y];
@@ -66,6 +76,8 @@ __global__ void __launch_bounds__(kThreads) run_tasks(const __grid_constant__ Ta
         break;
       case SliceTask::Kind::add_bfloat16: add_eight<__nv_bfloat16>(to + column * 32, from); break;
       case SliceTask::Kind::add_half: add_eight<__half>(to + column * 32, from); break;
+      case SliceTask::Kind::add_to_bfloat16: add_eight_alike<__nv_bfloat16>(to + column * 16, from); break;
+      case SliceTask::Kind::add_to_half: add_eight_alike<__half>(to + column * 16, from); break;
       case SliceTask::Kind::add_float: add_four(to + column * 16, from); break;
     }
   }

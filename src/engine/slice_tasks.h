@@ -10,9 +10,11 @@ namespace zellige {
 struct SliceTask {
   enum class Kind : std::int32_t {
     copy,
-    add_bfloat16,  ///< to += from: fp32 += bf16
-    add_half,      ///< fp32 += fp16
-    add_float,     ///< fp32 += fp32
+    add_bfloat16,     ///< to += from: fp32 += bf16
+    add_half,         ///< fp32 += fp16
+    add_float,        ///< fp32 += fp32
+    add_to_bfloat16,  ///< bf16 += bf16, summed in fp32 and rounded once
+    add_to_half,      ///< fp16 += fp16, likewise
   };
   char* to = nullptr;
   const char* from = nullptr;

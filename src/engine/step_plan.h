@@ -21,8 +21,8 @@ struct ShardPlan {
   std::vector<WaveHeads> waves;
 
   std::size_t stages() const { return blocks.size(); }
-  /// Whether gradients of one key come from several ranks: where queries or the ring are split.
-  bool sums_keys() const { return segment.config.q > 1 || segment.config.k > 1; }
+  /// From how many ranks the gradient of one key comes: where queries or the ring are split.
+  int key_terms() const { return segment.config.q * segment.config.k; }
   bool is_active(std::size_t wave) const { return waves[wave].key.count > 0; }
   /// Rows of this rank's own chunk within the query range and within the resident block.
   TokenRange own_in_queries() const { return {segment.token_begin - queries.begin, segment.num_tokens}; }
