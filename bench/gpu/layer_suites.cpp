@@ -45,13 +45,19 @@ nlohmann::ordered_json layer_suites(const Site& site) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const bool nvlink = site.link == "nvlink";
   for (const std::string name : {"high:V35", "high:V50", "high:V60"}) {
-    if (!nvlink && name == "high:V60") continue;
+    if (site.link == "host" && name == "high:V60") continue;
+    if (site.link == "sockets" && name != "high:V35") continue;
     if (site.quick && name != "high:V35") continue;
     const std::vector<Entry> entries = entries_of(name);
     const int repetitions = name == "high:V35" ? 4 : 2;
     std::vector<Variant> variants = {
         {"serial", "", false, 1}, {"overlap", "", true, 1}, {"overlap, 2 waves", "", true, 2}};
-    if (nvlink) variants.push_back({"FlashAttention-2 packed, serial", "flash-attention-2", false, 1});
+    if (!nvlink) {
+      variants.push_back({"overlap, 3 waves", "", true, 3});
+      variants.push_back({"overlap, 6 waves", "", true, 6});
+    } else if (name != "high:V60") {
+      variants.push_back({"FlashAttention-2 packed, serial", "flash-attention-2", false, 1});
+    }
     const auto place_for = [&](const Variant& variant) {
       Placement placement = place(2, entries);
       placement.exec.overlap = variant.overlap;
@@ -113,7 +119,7 @@ nlohmann::ordered_json layer_suites(const Site& site) {
                                     {"over_compute", total / compute},
                                     {"peak_extra_bytes", peaks[i]},
                                     {"tokens", x.q.size(0)}};
-      const double hidden = serial > compute ? 1 - (total - compute) / (serial - compute) : 0;
+      const double hidden = variants[i].overlap && serial > compute ? 1 - (total - compute) / (serial - compute) : 0;
       if (variants[i].overlap) row["hidden_share"] = hidden;
       if (site.speaks()) {
         std::printf("%s %s %-32s %9.0f + %9.0f us: %.4f of compute alone, %.0f%% hidden, peak %+.2f GiB\n",
