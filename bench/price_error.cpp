@@ -76,7 +76,7 @@ double mean(const std::vector<double>& values) {
 
 int run(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "bench/results/price_error.json";
-  const int draws = argc > 2 ? std::atoi(argv[2]) : 6;
+  const int draws = argc > 2 ? std::atoi(argv[2]) : 3;
   const std::uint64_t first_seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::vector<bench::Method> methods;
   for (const bench::Method& method : bench::compared_methods()) {
