@@ -9,6 +9,8 @@ import json
 import re
 from pathlib import Path
 
+import gpu_tables
+
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = ["high", "low", "a800x16", "a6000x32"]
 SHARES = [35, 40, 45, 50, 55, 60]
@@ -240,6 +242,7 @@ TABLES = {
     "fig6": ("fig6", fig6),
     "price-error": ("price_error", price_error),
     "checked-batches": ("checked_batches", checked_batches),
+    **gpu_tables.TABLES,
 }
 
 
