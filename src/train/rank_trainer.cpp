@@ -62,13 +62,13 @@ void require_number(const char* what, double value, std::int64_t step) {
 WanConfig wan_config(const TrainConfig& config) { return wan_config(config.model, config.text_dim); }
 
 RankTrainer::RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group,
-                         at::Device device)
+                         at::Device device, const EngineOptions& engine)
     : config_(config),
       rank_(rank),
       group_(std::move(group)),
       device_(device),
       model_(wan_config(config), model_options(config.run.precision, device)),
-      engine_(group_),
+      engine_(group_, engine),
       source_(synthetic_latents(model_.config(), config.run.seed)),
       flow_(config.flow),
       optimizer_(model_.parameters(), config.optimizer) {

@@ -30,7 +30,7 @@ class RankTrainer {
  public:
   /// @param device  where the rank computes: the CPU for thread ranks, else its GPU
   RankTrainer(const TrainConfig& config, Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group,
-              at::Device device = at::kCPU);
+              at::Device device = at::kCPU, const EngineOptions& engine = {});
   ~RankTrainer();
   RankTrainer(const RankTrainer&) = delete;
   RankTrainer& operator=(const RankTrainer&) = delete;

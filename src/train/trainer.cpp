@@ -127,7 +127,10 @@ std::vector<StepRecord> train_in_processes(const TrainConfig& config, const Trai
   TrainHooks own = hooks;
   if (world.rank != 0) own.planned = nullptr;
   StepSource source(config, own);
-  RankTrainer trainer(config, world.rank, world.group, world.device);
+  EngineOptions engine;
+  engine.rates = source.profile().kernels;
+  engine.flash_attention_3 = hooks.env.flash_attention_3.value_or("");
+  RankTrainer trainer(config, world.rank, world.group, world.device, engine);
   std::vector<StepRecord> records;
   for (int number = 0;; ++number) {
     std::shared_ptr<const PlannedStep> step;
