@@ -109,18 +109,20 @@ const AttentionKernel& KernelTable::choose(const AttentionShape& shape, Directio
   const AttentionKernel* fastest = nullptr;
   const AttentionKernel* short_keys = nullptr;
   double best = 0;
+  int measured = 0;
   for (const auto& kernel : kernels_) {
     if (!kernel->supports(shape)) continue;
     if (first == nullptr) first = kernel.get();
     if (kernel->name() == "cudnn") short_keys = kernel.get();
     const double rate = measured_rate(rates_, kernel->name(), direction_name, std::max<std::int64_t>(shape.keys, 1),
                                       std::max<std::int64_t>(shape.batch, 1), std::max<std::int64_t>(shape.heads, 1));
+    if (rate > 0) ++measured;
     if (rate > best) {
       best = rate;
       fastest = kernel.get();
     }
   }
-  if (fastest != nullptr) return *fastest;
+  if (measured > 1) return *fastest;  // rates of one kernel say nothing about the others
   constexpr std::int64_t kShortKeys = 256;
   const bool is_short = shape.keys <= kShortKeys && shape.queries <= kShortKeys;
   // In parts it is no faster; backward neither, and the others take any log-sum-exp.

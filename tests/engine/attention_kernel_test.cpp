@@ -230,7 +230,7 @@ TEST(KernelTable, OnAGpuGoesByRulesOrByWhatWasMeasured) {
   };
   const KernelTable measured("", {row("cudnn", "forward", 1000, 500), row("flash-attention-2", "forward", 1000, 400),
                                   row("cudnn", "forward", 100, 100), row("flash-attention-2", "forward", 100, 200),
-                                  row("memory-efficient", "backward", 100, 300)});
+                                  row("memory-efficient", "backward", 100, 300), row("cudnn", "backward", 100, 200)});
   EXPECT_EQ(measured.choose(on_gpu(1, 4000), Direction::forward).name(), "cudnn");
   EXPECT_EQ(measured.choose(on_gpu(1, 120), Direction::forward).name(), "flash-attention-2");
   EXPECT_EQ(measured.choose(on_gpu(1, 120), Direction::backward).name(), "memory-efficient");
