@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige batch: draws a batch from a manifest, or makes one of the evaluation's workloads.
+#include <limits>
 #include <memory>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "interrupt.h"
 #include "numbers.h"
+#include "option_values.h"
+#include "outputs.h"
 #include "planning.h"
 #include "subcommands.h"
 #include "table.h"
@@ -13,6 +17,8 @@
 
 namespace zellige::app {
 namespace {
+
+constexpr std::uint64_t kMostSkipped = 1'000'000;  // drawn one by one; longer runs resume from the drawer's state
 
 struct Arguments {
   std::string manifest;
@@ -41,7 +47,14 @@ Batch draw(const Arguments& arguments) {
   options.video_share = arguments.video_share >= 0 ? arguments.video_share : rules.video_share;
   options.seed = arguments.seed;
   BatchDrawer drawer(manifest, samples, options);
-  for (std::int64_t i = 0; i < arguments.skip; ++i) drawer.next();
+  const Interrupt interrupt;
+  for (std::int64_t i = 0; i < arguments.skip; ++i) {
+    if (interrupt.token().stop_requested()) {
+      throw Error(Code::timeout, "batch",
+                  fmt::format("stopped after {} of {} batches to pass over", i, arguments.skip));
+    }
+    drawer.next();
+  }
   return drawer.next();
 }
 
@@ -49,8 +62,11 @@ Code run(const Arguments& arguments) {
   if (arguments.manifest.empty() == arguments.workload.empty()) {
     throw Error(Code::input, "batch", "give either a MANIFEST or --workload");
   }
+  const std::vector<NamedFile> outputs = {{"-o", arguments.output}};
+  check_outputs("batch", {{"MANIFEST", arguments.manifest}, {"--rules", arguments.rules}}, outputs, arguments.json);
   const Batch batch = draw(arguments);
-  if (!arguments.output.empty()) write_batch(batch, arguments.output);
+  if (!arguments.output.empty()) write_output(arguments.output, batch_json(batch));
+  if (takes_stdout(outputs)) return Code::ok;
 
   std::vector<std::int64_t> count(batch.catalog.buckets.size());
   std::int64_t tokens = 0, video_tokens = 0;
@@ -99,20 +115,24 @@ void add_batch(CLI::App& root, Run& chosen) {
                    fmt::format("SUITE:Vxx, e.g. high:V50; suites: {}", fmt::join(workload_suites(), ", ")))
       ->excludes(manifest);
   command->add_option("--ranks", arguments->ranks, "Ranks to draw for; a workload has its own number")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(whole_number(1, kMostRanks));
   command->add_option("--tokens-per-rank", arguments->tokens_per_rank, "Token budget of a rank")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1, kMostLong))
       ->needs(manifest);
   command
       ->add_option("--video-share", arguments->video_share,
                    "Part of the tokens in videos, 0 to 1; the rules' own when not given")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->needs(manifest);
-  command->add_option("--seed", arguments->seed, "Seed of the draw")->capture_default_str()->needs(manifest);
+  command->add_option("--seed", arguments->seed, "Seed of the draw; a workload has nothing to draw and takes none")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str()
+      ->needs(manifest);
   command->add_option("--skip", arguments->skip, "Batches to draw and pass over first: the batch of a later step")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0, kMostSkipped))
       ->needs(manifest);
-  command->add_option("-o,--output", arguments->output, "Where to write the batch (JSON)");
+  command->add_option("-o,--output", arguments->output, "Where to write the batch (JSON); - is stdout")
+      ->check(file_name());
   command->add_flag("--json", arguments->json, "Print the summary as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

@@ -9,10 +9,13 @@
 #include <fmt/ranges.h>
 
 #include "numbers.h"
+#include "option_values.h"
+#include "outputs.h"
 #include "planning.h"
 #include "subcommands.h"
 #include "table.h"
 #include "zellige/manifest.h"
+#include "zellige/text.h"
 
 namespace zellige::app {
 namespace {
@@ -41,8 +44,8 @@ void print_skipped(const std::vector<SkippedSample>& skipped, std::size_t show) 
   fmt::print("\n{} skipped", plural(static_cast<std::int64_t>(skipped.size()), "sample"));
   fmt::print("{}\n", skipped.size() > show ? fmt::format(", the first {} (--show-skipped N for more):", show) : ":");
   for (std::size_t i = 0; i < std::min(show, skipped.size()); ++i) {
-    fmt::print("  row {}{}: {}\n", skipped[i].row, skipped[i].path.empty() ? "" : " (" + skipped[i].path + ")",
-               skipped[i].reason);
+    fmt::print("  row {}{}: {}\n", skipped[i].row,
+               skipped[i].path.empty() ? "" : " (" + printable(skipped[i].path) + ")", printable(skipped[i].reason));
   }
 }
 
@@ -51,6 +54,11 @@ nlohmann::ordered_json to_json(const std::vector<SkippedSample>& skipped) {
   for (const auto& sample : skipped)
     list.push_back({{"row", sample.row}, {"path", sample.path}, {"reason", sample.reason}});
   return list;
+}
+
+// Rows that describe no sample count too: what is used and what is skipped add up to it.
+std::int64_t all_rows(const Manifest& manifest) {
+  return static_cast<std::int64_t>(manifest.samples.size() + manifest.skipped.size());
 }
 
 // Without rules: the sizes that occur, and whether each makes whole patches as it is.
@@ -93,7 +101,7 @@ Code show_sizes(const Arguments& arguments, const Manifest& manifest) {
     print_json({{"code", 0},
                 {"manifest", manifest.path},
                 {"format", manifest.format},
-                {"samples", manifest.samples.size()},
+                {"samples", all_rows(manifest)},
                 {"usable", usable},
                 {"exact", exact},
                 {"exact_tokens", exact_tokens},
@@ -101,8 +109,8 @@ Code show_sizes(const Arguments& arguments, const Manifest& manifest) {
                 {"skipped", to_json(skipped)}});
     return Code::ok;
   }
-  fmt::print("{} ({}): {}, {} with a known size, {} that {} trains as they are ({} tokens)\n\n", manifest.path,
-             manifest.format, plural(static_cast<std::int64_t>(manifest.samples.size()), "sample"), grouped(usable),
+  fmt::print("{} ({}): {}, {} with a known size, {} that {} trains as they are ({} tokens)\n\n",
+             printable(manifest.path), manifest.format, plural(all_rows(manifest), "sample"), grouped(usable),
              grouped(exact), model.name, grouped(exact_tokens));
   table.print();
   print_skipped(skipped, arguments.show_skipped);
@@ -111,7 +119,8 @@ Code show_sizes(const Arguments& arguments, const Manifest& manifest) {
 
 Code show_buckets(const Arguments& arguments, const Manifest& manifest) {
   const BucketedSamples samples = apply_rules(manifest, read_rules(arguments.rules));
-  if (!arguments.output.empty()) write_catalog(samples.catalog, arguments.output);
+  if (!arguments.output.empty()) write_output(arguments.output, catalog_json(samples.catalog));
+  if (arguments.output == "-") return Code::ok;
   std::int64_t used = 0, tokens = 0;
   Table table({"bucket", "kind", "size", "tokens each", "samples", "tokens"});
   auto rows = nlohmann::ordered_json::array();
@@ -134,7 +143,7 @@ Code show_buckets(const Arguments& arguments, const Manifest& manifest) {
     print_json({{"code", 0},
                 {"manifest", manifest.path},
                 {"format", manifest.format},
-                {"samples", manifest.samples.size()},
+                {"samples", all_rows(manifest)},
                 {"used", used},
                 {"tokens", tokens},
                 {"buckets", rows},
@@ -142,10 +151,10 @@ Code show_buckets(const Arguments& arguments, const Manifest& manifest) {
     return Code::ok;
   }
   fmt::print("{} ({}): {}, {} in {}, {} tokens\n\n", manifest.path, manifest.format,
-             plural(static_cast<std::int64_t>(manifest.samples.size()), "sample"), grouped(used),
+             plural(all_rows(manifest), "sample"), grouped(used),
              plural(static_cast<std::int64_t>(samples.catalog.buckets.size()), "bucket"), grouped(tokens));
   table.print();
-  for (const auto& note : samples.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const auto& note : samples.notes) fmt::print(stderr, "note: {}\n", printable(note));
   print_skipped(samples.skipped, arguments.show_skipped);
   return Code::ok;
 }
@@ -154,6 +163,8 @@ Code run(Arguments arguments) {
   if (arguments.height > 0) arguments.options.assumed_height = arguments.height;
   if (arguments.width > 0) arguments.options.assumed_width = arguments.width;
   if (arguments.fps > 0) arguments.options.assumed_fps = arguments.fps;
+  check_outputs("catalog", {{"MANIFEST", arguments.manifest}, {"--rules", arguments.rules}}, {{"-o", arguments.output}},
+                arguments.json);
   const Manifest manifest = read_manifest(arguments.manifest, arguments.options);
   return arguments.rules.empty() ? show_sizes(arguments, manifest) : show_buckets(arguments, manifest);
 }
@@ -170,15 +181,18 @@ void add_catalog(CLI::App& root, Run& chosen) {
       "--format", arguments->options.format,
       fmt::format("Convention of the manifest, found out when not given: {}", fmt::join(manifest_formats(), ", ")));
   command->add_option("--height", arguments->height, "Height in pixels of samples whose row has none")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMostInt));
   command->add_option("--width", arguments->width, "Width in pixels of samples whose row has none")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--fps", arguments->fps, "Frame rate of videos whose row has none")->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMostInt));
+  command->add_option("--fps", arguments->fps, "Frame rate of videos whose row has none")->check(number_above(0, 1e6));
   command->add_option("--model", arguments->model, "Geometry that counts tokens where there are no rules")
       ->capture_default_str()
       ->excludes(rules);
-  command->add_option("-o,--output", arguments->output, "Where to write the catalog (JSON)")->needs(rules);
+  command->add_option("-o,--output", arguments->output, "Where to write the catalog (JSON); - is stdout")
+      ->check(file_name())
+      ->needs(rules);
   command->add_option("--show-skipped", arguments->show_skipped, "How many skipped samples to list")
+      ->check(whole_number(0, kMostLong))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print as JSON, with every skipped sample");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

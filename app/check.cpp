@@ -8,6 +8,7 @@
 #include "planning.h"
 #include "subcommands.h"
 #include "zellige/check.h"
+#include "zellige/text.h"
 
 namespace zellige::app {
 namespace {
@@ -37,12 +38,12 @@ Code run(const Arguments& arguments) {
     print_json(json);
     return code;
   }
-  for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), finding.message);
-  for (const auto& claim : unverified) fmt::print("unverified: {}\n", claim.message);
+  for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), printable(finding.message));
+  for (const auto& claim : unverified) fmt::print("unverified: {}\n", printable(claim.message));
   if (findings.empty()) {
     const auto claims = static_cast<std::int64_t>(unverified.size());
     const std::string but = claims == 0 ? "" : fmt::format(", {} unverified", plural(claims, "claim"));
-    fmt::print("{}: nothing is wrong{} ({} on {})\n", arguments.plan, but,
+    fmt::print("{}: nothing is wrong{} ({} on {})\n", printable(arguments.plan), but,
                plural(static_cast<std::int64_t>(plan.placement.sequences.size()), "sequence"),
                plural(batch.ranks, "rank"));
   }

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/core.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -15,6 +16,7 @@
 
 #include "zellige/error.h"
 #include "zellige/log.h"
+#include "zellige/text.h"
 #include "zellige/version.h"
 
 namespace zellige::app {
@@ -33,15 +35,6 @@ void send_log_to_stderr(bool verbose) {
   });
 }
 
-int fail(Code code, const std::string& message, bool json) {
-  fmt::print(stderr, "zellige: {}\n", message);
-  if (json) {
-    nlohmann::ordered_json body = {{"code", static_cast<int>(code)}, {"error", message}};
-    fmt::print("{}\n", body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
-  return static_cast<int>(code);
-}
-
 // Runs `action` and turns what it throws into a message and a code.
 int reported(bool json, const std::function<int()>& action) {
   try {
@@ -55,7 +48,28 @@ int reported(bool json, const std::function<int()>& action) {
   }
 }
 
+// A word that is no subcommand: CLI11 would only say that one is required.
+void refuse_unknown_subcommand(const CLI::App& root, const char* word) {
+  if (word == nullptr) return;
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : root.get_subcommands({})) names.push_back(subcommand->get_name());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  const std::string near = nearest(word, names);
+  throw Error(Code::input, "zellige",
+              fmt::format("no subcommand {}; {}there are {}\nSee: zellige --help", in_quotes(word),
+                          near.empty() ? "" : fmt::format("did you mean {}? ", in_quotes(near)), joined(names)));
+}
+
 }  // namespace
+
+int fail(Code code, const std::string& message, bool json) {
+  fmt::print(stderr, "zellige: {}\n", printable_lines(message));
+  if (json) {
+    nlohmann::ordered_json body = {{"code", static_cast<int>(code)}, {"error", printable_lines(message)}};
+    fmt::print("{}\n", body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return static_cast<int>(code);
+}
 
 const char* subcommand_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -82,6 +96,7 @@ int run_command_line(int argc, char** argv, const std::function<void()>& before,
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   return reported(json, [&] {
     before();
+    refuse_unknown_subcommand(root, subcommand_word(argc, argv));
     try {
       root.parse(argc, argv);
     } catch (const CLI::Success& asked) {  // --help, --version

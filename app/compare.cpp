@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige compare: several methods on the same batch, side by side.
+#include <algorithm>
 #include <memory>
 
 #include <fmt/core.h>
@@ -8,6 +9,8 @@
 #include "interrupt.h"
 #include "methods.h"
 #include "numbers.h"
+#include "option_values.h"
+#include "outputs.h"
 #include "planning.h"
 #include "subcommands.h"
 #include "zellige/report.h"
@@ -22,7 +25,19 @@ struct Arguments {
   bool json = false;
 };
 
+// 0 when any method has a plan; else 4 when time ran out for all of them, or 3.
+Code code_of_all(const std::vector<Plan>& plans) {
+  if (std::any_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.has_placement(); })) return Code::ok;
+  const bool timed_out =
+      std::all_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.status == PlanStatus::timeout; });
+  return timed_out ? Code::timeout : Code::infeasible;
+}
+
 Code run(const Arguments& arguments) {
+  const std::vector<NamedFile> outputs = {{"--report", arguments.report}};
+  check_outputs("compare", {{"BATCH", arguments.planning.batch}, {"--profile", arguments.planning.profile}}, outputs,
+                arguments.json);
+  check_methods(arguments.methods);
   const Batch batch = read_batch(arguments.planning.batch);
   const Profile profile = load_profile(arguments.planning.profile, batch);
   std::vector<Plan> plans;
@@ -34,8 +49,10 @@ Code run(const Arguments& arguments) {
     write_output(arguments.report,
                  html_page({fmt::format("{} methods on {} ranks", plans.size(), batch.ranks), plans, {}, ""}, profile));
   }
+  const Code code = code_of_all(plans);
+  if (takes_stdout(outputs)) return code;
   if (arguments.json) {
-    nlohmann::ordered_json json = {{"code", 0}, {"methods", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json json = {{"code", static_cast<int>(code)}, {"methods", nlohmann::ordered_json::array()}};
     for (const auto& plan : plans) {
       nlohmann::ordered_json row = {{"method", plan.method},
                                     {"solver", plan.solver},
@@ -51,7 +68,7 @@ Code run(const Arguments& arguments) {
                plural(static_cast<std::int64_t>(batch.sequences.size()), "sequence"), plural(batch.ranks, "rank"));
     print_methods(plans, profile);
   }
-  return Code::ok;
+  return code;
 }
 
 }  // namespace
@@ -66,7 +83,8 @@ void add_compare(CLI::App& root, Run& chosen) {
                                fmt::join(planner_names(), ", ")))
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--report", arguments->report, "Where to write a page to look at (HTML)");
+  command->add_option("--report", arguments->report, "Where to write a page to look at (HTML); - is stdout")
+      ->check(file_name());
   command->add_flag("--json", arguments->json, "Print the table as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

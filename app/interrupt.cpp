@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 namespace zellige::app {
 namespace {
@@ -16,14 +17,16 @@ void on_signal(int number) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::function<void()> abandon) {
   interrupted = 0;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   // A handler may do next to nothing, so a thread looks at its flag and passes the request on.
-  watcher_ = std::jthread([this](std::stop_token end) {
+  watcher_ = std::jthread([this, abandon = std::move(abandon)](std::stop_token end) {
     while (!end.stop_requested() && interrupted == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (interrupted != 0) source_.request_stop();
+    if (interrupted == 0) return;
+    if (abandon && !keeps_) abandon();
+    source_.request_stop();
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "methods.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "numbers.h"
@@ -8,6 +10,7 @@
 #include "zellige/check.h"
 #include "zellige/error.h"
 #include "zellige/score.h"
+#include "zellige/text.h"
 
 namespace zellige::app {
 namespace {
@@ -40,9 +43,38 @@ std::vector<std::string> default_methods() {
 
 std::string method_name(const std::string& method) { return method.substr(0, method.find(':')); }
 
+void refuse_unused_layout(const std::string& method, const std::string& layout) {
+  if (layout.empty() || takes_layout(method)) return;
+  std::vector<std::string> takers;
+  for (const auto& name : planner_names()) {
+    if (takes_layout(name)) takers.push_back(name);
+  }
+  throw Error(Code::input, "layout",
+              fmt::format("method {} takes no layout, and {} is given; those that do: {}", in_quotes(method),
+                          in_quotes(layout), joined(takers)));
+}
+
+void check_methods(const std::vector<std::string>& methods) {
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    const std::string& method = methods[i];
+    make_planner(method_name(method));
+    if (const auto colon = method.find(':'); colon != std::string::npos) {
+      if (colon + 1 == method.size()) {
+        throw Error(Code::input, "methods",
+                    fmt::format("{} has no layout behind its colon; leave the colon out", in_quotes(method)));
+      }
+      refuse_unused_layout(method_name(method), method.substr(colon + 1));
+    }
+    if (std::find(methods.begin(), methods.begin() + static_cast<std::ptrdiff_t>(i), method) !=
+        methods.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw Error(Code::input, "methods", fmt::format("{} comes twice", in_quotes(method)));
+    }
+  }
+}
+
 std::vector<Plan> plan_by_methods(const std::vector<std::string>& methods, const Batch& batch, const Profile& profile,
                                   const PlanOptions& options, std::stop_token stop) {
-  for (const auto& method : methods) make_planner(method_name(method));
+  check_methods(methods);
   std::vector<Plan> plans;
   for (const auto& method : methods) {
     PlanOptions own = options;
@@ -67,7 +99,7 @@ void print_methods(const std::vector<Plan>& plans, const Profile& profile) {
   }
   table.print();
   for (const auto& plan : plans) {
-    if (!plan.has_placement()) fmt::print("{}: {}\n", plan.method, plan.reason);
+    if (!plan.has_placement()) fmt::print("{}: {}\n", printable(plan.method), printable(plan.reason));
   }
 }
 

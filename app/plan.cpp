@@ -6,7 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "interrupt.h"
+#include "methods.h"
 #include "numbers.h"
+#include "option_values.h"
+#include "outputs.h"
 #include "planning.h"
 #include "subcommands.h"
 #include "table.h"
@@ -37,13 +40,13 @@ void print_ranks(const Plan& plan, const Score& score, const Profile& profile) {
 }
 
 Code run(const Arguments& arguments) {
-  if (!arguments.output.empty() && arguments.output == arguments.report) {
-    throw Error(Code::input, "plan",
-                fmt::format("-o and --report both name '{}'; give them a file each", arguments.output));
-  }
+  const std::vector<NamedFile> outputs = {{"-o", arguments.output}, {"--report", arguments.report}};
+  check_outputs("plan", {{"BATCH", arguments.planning.batch}, {"--profile", arguments.planning.profile}}, outputs,
+                arguments.json);
+  const auto planner = make_planner(arguments.method);
+  refuse_unused_layout(arguments.method, arguments.planning.options.layout);
   const Batch batch = read_batch(arguments.planning.batch);
   const Profile profile = load_profile(arguments.planning.profile, batch);
-  const auto planner = make_planner(arguments.method);
   Plan plan;
   {
     const Interrupt interrupt;
@@ -54,18 +57,12 @@ Code run(const Arguments& arguments) {
     throw Error(Code::internal, "plan",
                 fmt::format("the checker refuses the plan of '{}': {}", plan.method, findings.front().message));
   }
-  if (!arguments.output.empty()) {
-    if (arguments.output == "-") {
-      write_output("-", plan_json(plan));
-    } else {
-      write_plan(plan, arguments.output);
-    }
-  }
+  if (!arguments.output.empty()) write_output(arguments.output, plan_json(plan));
   if (!arguments.report.empty()) {
     write_output(arguments.report,
                  html_page({fmt::format("{} on {} ranks", plan.method, batch.ranks), {plan}, {}, ""}, profile));
   }
-  if (arguments.output == "-") return code_of(plan);
+  if (takes_stdout(outputs)) return code_of(plan);
   if (arguments.json) {
     nlohmann::ordered_json json = {{"code", static_cast<int>(code_of(plan))},
                                    {"plan", nlohmann::ordered_json::parse(plan_json(plan))}};
@@ -89,8 +86,10 @@ void add_plan(CLI::App& root, Run& chosen) {
       ->capture_default_str();
   command->add_option("--layout", arguments->planning.options.layout,
                       "Fixed layout of a baseline: g3n1+g1n1 (knapformer), u4r2 (usp), karmarkar-karp (naive)");
-  command->add_option("-o,--output", arguments->output, "Where to write the plan (JSON); - is stdout");
-  command->add_option("--report", arguments->report, "Where to write a page to look at (HTML)");
+  command->add_option("-o,--output", arguments->output, "Where to write the plan (JSON); - is stdout")
+      ->check(file_name());
+  command->add_option("--report", arguments->report, "Where to write a page to look at (HTML); - is stdout")
+      ->check(file_name());
   command->add_flag("--json", arguments->json, "Print plan and score as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

@@ -2,18 +2,22 @@
 #include "planning.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "numbers.h"
+#include "option_values.h"
 #include "zellige/env.h"
+#include "zellige/text.h"
 
 namespace zellige::app {
+namespace {
+
+constexpr double kMostSeconds = 1e6;  // a time limit of more than eleven days is none
+
+}  // namespace
 
 void PlanningArguments::add_to(CLI::App& command) {
   command.add_option("BATCH", batch, "Batch to plan (JSON)")->required();
@@ -29,13 +33,13 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--work-limit", options.work_limit, "Deterministic limit of a CP-SAT solve, in its own unit; 0: none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_between(0, 1e9));
   command.add_option("--workers", options.workers, "Threads of CP-SAT; with more than one, plans depend on timing")
-      ->check(CLI::Range(1, 256))
+      ->check(whole_number(1, 256))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Seed of CP-SAT");
+  command.add_option("--seed", options.seed, "Seed of CP-SAT")->check(whole_number(0, kMostInt));
   command.add_option("--waves", options.exec.waves, "Parts into which exchanges are cut along the heads")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command.add_flag("--overlap", options.exec.overlap, "Run exchanges beside other work");
   command.add_flag("--refetch-kv", refetch_kv, "Fetch K and V again in the backward pass instead of keeping them");
@@ -56,9 +60,9 @@ Profile load_profile(const std::string& name_or_file, const Batch& batch, bool c
   }
   std::error_code status;
   if (!std::filesystem::exists(name_or_file, status)) {
-    throw Error(
-        Code::input, "profile",
-        fmt::format("'{}' is neither a file nor a built-in profile ({})", name_or_file, fmt::join(built_in, ", ")));
+    throw Error(Code::input, "profile",
+                fmt::format("{} is neither a file nor a built-in profile ({})", in_quotes(name_or_file),
+                            fmt::join(built_in, ", ")));
   }
   return read_profile(name_or_file);
 }
@@ -69,12 +73,17 @@ Code code_of(const Plan& plan) {
 }
 
 std::string headline(const Plan& plan) {
-  if (!plan.has_placement()) return fmt::format("{}: {}, no plan: {}", plan.method, name(plan.status), plan.reason);
-  const double floor = static_cast<double>(std::max<std::int64_t>(plan.floor.value, 1));
-  return fmt::format("{} ({}): {}{}, makespan {} ({} over the floor {}), {}, planned in {}", plan.method, plan.solver,
-                     name(plan.status), plan.certified ? ", certified" : "", seconds(plan.makespan),
-                     percent(static_cast<double>(plan.makespan.value) / floor - 1), seconds(plan.floor),
-                     plural(plan.split_count, "split"), seconds(plan.solve_time));
+  const std::string method = printable(plan.method);
+  if (!plan.has_placement()) {
+    return fmt::format("{}: {}, no plan: {}", method, name(plan.status), printable(plan.reason));
+  }
+  // A batch of nothing has no floor to be over.
+  const double over =
+      plan.floor.value > 0 ? static_cast<double>(plan.makespan.value) / static_cast<double>(plan.floor.value) - 1 : 0;
+  return fmt::format("{} ({}): {}{}, makespan {} ({} over the floor {}), {}, planned in {}", method,
+                     printable(plan.solver), name(plan.status), plan.certified ? ", certified" : "",
+                     seconds(plan.makespan), percent(over), seconds(plan.floor), plural(plan.split_count, "split"),
+                     seconds(plan.solve_time));
 }
 
 nlohmann::ordered_json to_json(const Score& score) {
@@ -103,17 +112,6 @@ nlohmann::ordered_json to_json(const Score& score) {
 
 void print_json(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-void write_output(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.flush();
-  if (!file) throw Error(Code::input, "write", fmt::format("'{}' can't be written: {}", path, std::strerror(errno)));
 }
 
 }  // namespace zellige::app

@@ -46,7 +46,4 @@ nlohmann::ordered_json to_json(const Score& score);
 /// Prints JSON to stdout.
 void print_json(const nlohmann::ordered_json& json);
 
-/// Writes the text; "-" is stdout. Errors: Code::input naming the path.
-void write_output(const std::string& path, const std::string& text);
-
 }  // namespace zellige::app

@@ -5,7 +5,14 @@
 
 #include <fmt/core.h>
 
+#include "zellige/text.h"
+
 namespace zellige::app {
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
 
 void Table::print() const {
   std::vector<std::size_t> widths(rows_.front().size());

@@ -11,7 +11,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
   /// Adds a row; missing cells at its end are empty.
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Cells are made printable: names come from files.
+  void add(std::vector<std::string> row);
   void print() const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige train: the training loop, its log and its page.
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -9,14 +10,19 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "command_line.h"
 #include "interrupt.h"
 #include "methods.h"
 #include "numbers.h"
+#include "option_values.h"
+#include "outputs.h"
 #include "planning.h"
 #include "subcommands.h"
+#include "torch_subcommands.h"
 #include "words.h"
 #include "zellige/env.h"
 #include "zellige/report.h"
+#include "zellige/text.h"
 #include "zellige/trainer.h"
 
 namespace zellige::app {
@@ -102,20 +108,30 @@ Code run(const Arguments& arguments) {
   if (arguments.parity && config.ranks.backend == "nccl") {
     throw Error(Code::input, "train", "--parity runs the step on one rank too, which needs [ranks] backend 'threads'");
   }
-  for (const auto& method : arguments.compare) make_planner(method_name(method));
+  check_methods(arguments.compare);
+  const std::vector<NamedFile> outputs = {{"--log", config.run.log}, {"--report", config.run.report}};
+  check_outputs("train",
+                {{"CONFIG", arguments.config},
+                 {"[data] manifest", config.data.manifest},
+                 {"[data] rules", config.data.rules},
+                 {"[plan] profile", config.plan.profile}},
+                outputs, arguments.json);
 
   // Of several processes rank 0 speaks.
   const Env env = Env::from_process();
   const bool speaks = config.ranks.backend != "nccl" || env.rank.value_or(0) == 0;
   std::ofstream log;
-  if (speaks && !config.run.log.empty()) {
+  const bool log_to_stdout = config.run.log == "-";
+  if (speaks && !config.run.log.empty() && !log_to_stdout) {
     log.open(config.run.log, std::ios::trunc);
     if (!log)
       throw Error(Code::input, "train",
                   fmt::format("log '{}' can't be written: {}", config.run.log, std::strerror(errno)));
   }
-  const bool text = speaks && !arguments.json;
-  const Interrupt interrupt;
+  const bool text = speaks && !arguments.json && !takes_stdout(outputs);
+  // Until the first step is planned there is nothing to keep: reading, set-up and planning end at once.
+  Interrupt interrupt(
+      [json = arguments.json] { std::_Exit(fail(Code::timeout, "[train] stopped before the first step", json)); });
   TrainHooks hooks;
   hooks.ortools = env.ortools.value_or("");
   hooks.env = env;
@@ -123,12 +139,14 @@ Code run(const Arguments& arguments) {
   FirstStep first;
   hooks.planned = [&](int step, const Batch& batch, const Plan& plan, const Profile& profile) {
     if (step != 0) return;
+    interrupt.keep();
     first = {batch, plan, profile};
     if (text) fmt::print("first step: {}\n{}\n", headline(plan), in_words(plan));
   };
   hooks.stepped = [&](const StepRecord& record) {
     if (text) print_step(record, config.run.steps);
     if (log.is_open()) log << json_line(record) << std::endl;
+    if (log_to_stdout) fmt::print("{}\n", json_line(record));
   };
 
   if (text) {
@@ -136,10 +154,13 @@ Code run(const Arguments& arguments) {
                config.run.steps, config.data.latents);
   }
   const std::vector<StepRecord> records = train(config, hooks);
+  if (log.is_open() && !log) {
+    throw Error(Code::input, "train", fmt::format("log {} could not be written in full", in_quotes(config.run.log)));
+  }
   if (!speaks) return static_cast<int>(records.size()) < config.run.steps ? Code::timeout : Code::ok;
   const std::vector<Plan> compared =
       records.empty() ? std::vector<Plan>{} : compare_first(arguments, config, first, hooks.stop);
-  if (!config.run.report.empty() && !records.empty())
+  if (!records.empty() && !config.run.report.empty())
     write_output(config.run.report, page(config, first, compared, records));
 
   nlohmann::ordered_json json = {{"code", 0}, {"steps", records.size()}, {"losses", nlohmann::ordered_json::array()}};
@@ -172,7 +193,7 @@ Code run(const Arguments& arguments) {
   }
   if (text && !config.run.log.empty()) fmt::print("step log: {}\n", config.run.log);
   if (text && !config.run.report.empty()) fmt::print("page: {}\n", config.run.report);
-  if (!text) print_json(json);
+  if (arguments.json) print_json(json);
   // Cut short by Ctrl-C: what was done is kept, and the code says that it is not all.
   return static_cast<int>(records.size()) < config.run.steps ? Code::timeout : Code::ok;
 }
@@ -181,11 +202,16 @@ Code run(const Arguments& arguments) {
 
 void add_train(CLI::App& root, Run& chosen) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = root.add_subcommand("train", "Train: draw, plan, check and run step after step");
+  CLI::App* command = root.add_subcommand(std::string(kTrain.name), std::string(kTrain.description));
   command->add_option("CONFIG", arguments->config, "train.toml")->required();
-  command->add_option("--steps", arguments->steps, "Steps, instead of the file's")->check(CLI::PositiveNumber);
-  command->add_option("--log", arguments->log, "Where to write the step log (JSON lines), instead of the file's");
-  command->add_option("--report", arguments->report, "Where to write the page (HTML), instead of the file's");
+  command->add_option("--steps", arguments->steps, "Steps, instead of the file's")->check(whole_number(1, kMostInt));
+  command
+      ->add_option("--log", arguments->log,
+                   "Where to write the step log (JSON lines), instead of the file's; - is stdout")
+      ->check(file_name());
+  command
+      ->add_option("--report", arguments->report, "Where to write the page (HTML), instead of the file's; - is stdout")
+      ->check(file_name());
   command
       ->add_option("--compare", arguments->compare,
                    "Methods to plan the first step's batch by as well, for the page and a table")

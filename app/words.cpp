@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "numbers.h"
+#include "zellige/text.h"
 
 namespace zellige::app {
 namespace {
@@ -26,7 +27,7 @@ std::string by_bucket(const Sequences& sequences) {
     ++found->second;
   }
   std::vector<std::string> parts;
-  for (const auto& [bucket, count] : counts) parts.push_back(fmt::format("{} x {}", count, bucket));
+  for (const auto& [bucket, count] : counts) parts.push_back(fmt::format("{} x {}", count, printable(bucket)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -35,8 +36,8 @@ std::string of_shards(const PlacedSequence& sequence) {
   if (sequence.config.q > 1) ways.push_back(fmt::format("queries {} ways (all-gather)", sequence.config.q));
   if (sequence.config.h > 1) ways.push_back(fmt::format("heads {} ways (Ulysses)", sequence.config.h));
   if (sequence.config.k > 1) ways.push_back(fmt::format("keys {} ways (ring)", sequence.config.k));
-  return fmt::format("{} ({} {}, {} tokens) is split over ranks {}: {}; {} and {} a rank\n", sequence.id,
-                     name(sequence.kind), sequence.bucket, grouped(sequence.tokens.value),
+  return fmt::format("{} ({} {}, {} tokens) is split over ranks {}: {}; {} and {} a rank\n", printable(sequence.id),
+                     name(sequence.kind), printable(sequence.bucket), grouped(sequence.tokens.value),
                      fmt::join(sequence.ranks, ", "), fmt::join(ways, ", "), seconds(sequence.time),
                      gibibytes(sequence.memory));
 }
@@ -54,8 +55,8 @@ std::string of_overlap(const Sequences& split) {
   for (std::size_t i = 0; i < split.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (!overlap(*split[j], *split[i])) continue;
-      return fmt::format("rank sets overlap: {} on {}, {} on {}\n", split[j]->id, fmt::join(split[j]->ranks, ","),
-                         split[i]->id, fmt::join(split[i]->ranks, ","));
+      return fmt::format("rank sets overlap: {} on {}, {} on {}\n", printable(split[j]->id),
+                         fmt::join(split[j]->ranks, ","), printable(split[i]->id), fmt::join(split[i]->ranks, ","));
     }
   }
   return "";
@@ -65,7 +66,7 @@ std::string of_rank(int rank, const Sequences& shards, const Sequences& whole, c
   std::vector<std::string> parts;
   if (!shards.empty()) {
     std::vector<std::string> ids;
-    for (const auto* sequence : shards) ids.push_back(sequence->id);
+    for (const auto* sequence : shards) ids.push_back(printable(sequence->id));
     parts.push_back(fmt::format("shards of {}", fmt::join(ids, ", ")));
   }
   if (!whole.empty()) parts.push_back("whole " + by_bucket(whole));

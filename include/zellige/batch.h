@@ -31,6 +31,7 @@ struct Batch {
 /// Reads / writes a batch. Errors: Code::input, naming file, field and value.
 Batch read_batch(const std::string& path);
 void write_batch(const Batch& batch, const std::string& path);
+std::string batch_json(const Batch& batch);
 
 /// Makes one of the evaluation's workloads (docs/design, "Workloads"): "SUITE:Vxx" with SUITE one of high, low,
 /// a800x16, a6000x32 and xx the video-token share in per cent, e.g. "high:V50". Videos first, longest first, then

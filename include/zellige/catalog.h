@@ -101,6 +101,7 @@ std::vector<Configuration> menu(const ModelGeometry& model, Tokens length, int n
 /// bucket name, tokens that do not follow from the size).
 Catalog read_catalog(const std::string& path);
 void write_catalog(const Catalog& catalog, const std::string& path);
+std::string catalog_json(const Catalog& catalog);
 
 std::string_view name(MediaKind kind);           ///< "image", "video"
 std::string_view name(TextPlacement placement);  ///< "cross", "joint-front", "joint-rear"

@@ -24,7 +24,8 @@ struct PlanOptions {
   double epsilon = 1e-3;  ///< load slack of the second anchor round  // epsilon, Eq. 7
   ExecOptions exec;       ///< copied into the placement
   std::string ortools;    ///< path of libortools.so.9; empty: looked for; "none": go without
-  /// KnapFormer: layout such as "g3n1+g1n1"; empty: the best of all that fit. USP: "u4r2"; empty: the best.
+  /// KnapFormer: layout such as "g3n1+g1n1"; empty: the best of all that fit. USP: "u4r2"; empty: the best. Methods
+  /// that take none (takes_layout) refuse one.
   std::string layout;
 };
 
@@ -45,6 +46,8 @@ class Planner {
 /// megatron, disjoint. Errors: Code::input for an unknown name, listing the known ones.
 std::unique_ptr<Planner> make_planner(std::string_view method);
 std::vector<std::string> planner_names();
+/// Whether PlanOptions::layout means something to the method; the others refuse one.
+bool takes_layout(std::string_view method);
 
 /// Eq. 4: the catalog cut. Returns for every bucket of the profile's catalog whether it is an anchor's.
 std::vector<bool> anchor_buckets(const Profile& profile);

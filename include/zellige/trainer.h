@@ -122,8 +122,9 @@ struct TrainHooks {
 /// Returns the records of all steps, fewer when stopped.
 /// Errors: Code::input for a configuration or data that can't be; Code::infeasible or Code::timeout when a batch has no
 ///   plan, Code::internal when the checker refuses a plan: all ranks end with the same error before any of them enters
-///   a collective; Code::communication when ranks fail; with backend "nccl" what join_world says; Code::internal for a
-///   loss that is no number, naming the step.
+///   a collective; Code::communication when ranks fail; with backend "nccl" what join_world says; Code::input for a
+///   loss, gradients or updated parameters that are no numbers, naming step and value, and for more thread ranks than
+///   this machine's memory holds.
 std::vector<StepRecord> train(const TrainConfig& config, const TrainHooks& hooks = {});
 
 /// How the first step by plan compares with the same batch on one rank.

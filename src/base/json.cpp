@@ -19,9 +19,25 @@ constexpr std::size_t kLongestQuote = 80;
 constexpr std::size_t kDeepestNesting = 64;  // our files nest 5 deep; hostile ones must not exhaust the stack
 
 std::string shown(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (text.size() > kLongestQuote) text = text.substr(0, kLongestQuote) + "...";
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {  // TOML has these, JSON writes them as null
+    const double number = value.get<double>();
+    return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+  }
+  std::string text = printable(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (text.size() > kLongestQuote) text = printable(text.substr(0, kLongestQuote)) + "...";
   return text;
+}
+
+// What the parser's own message adds to the place that is named already: what it met, and what it wanted instead.
+std::string without_prefix(std::string_view message) {
+  const std::string_view place = "column ";
+  if (const auto column = message.find(place); column != std::string_view::npos) {
+    if (const auto colon = message.find(": ", column); colon != std::string_view::npos) {
+      return printable(message.substr(colon + 2));
+    }
+  }
+  const auto bracket = message.find("] ");
+  return printable(bracket == std::string_view::npos ? message : message.substr(bracket + 2));
 }
 
 std::string line_and_column(std::string_view text, std::size_t byte) {
@@ -34,45 +50,10 @@ std::string line_and_column(std::string_view text, std::size_t byte) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
-  out.append(text.substr(0, kLongestQuote));
-  if (text.size() > kLongestQuote) out += "...";
-  return out + "'";
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const auto& candidate : candidates) {
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j < row.size(); ++j) {
-        const std::size_t substitute = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 void JsonValue::refuse(std::string_view expected) const {
-  std::string message = *source_ + ": " + (path_.empty() ? "the document" : path_) + " is " + shown(*value_) + "; ";
-  throw Error(Code::input, "json", message.append(expected));
+  std::string message =
+      printable(source_->name) + ": " + (path_.empty() ? "the document" : path_) + " is " + shown(*value_) + "; ";
+  throw Error(Code::input, source_->format, message.append(expected));
 }
 
 std::int64_t JsonValue::integer(std::int64_t least, std::int64_t most) const {
@@ -101,7 +82,11 @@ bool JsonValue::boolean() const {
 
 const std::string& JsonValue::string() const {
   if (!value_->is_string()) refuse("it must be a string");
-  return value_->get_ref<const std::string&>();
+  const auto& text = value_->get_ref<const std::string&>();
+  if (const std::string why = why_not_printable(text); !why.empty()) {
+    refuse("it must be one line of printable text, without " + why);
+  }
+  return text;
 }
 
 std::vector<JsonValue> JsonValue::array() const {
@@ -118,33 +103,41 @@ JsonObject::JsonObject(const JsonValue& value) : value_(value) {
   if (!value.value_->is_object()) value.refuse("it must be an object");
 }
 
-bool JsonObject::has(std::string_view field) const { return value_.value_->contains(field); }
+bool JsonObject::has(std::string_view field) {
+  if (std::find(known_.begin(), known_.end(), field) == known_.end()) known_.emplace_back(field);
+  return value_.value_->contains(field);
+}
+
+std::string JsonObject::path_of(std::string_view field) const {
+  return (value_.path_.empty() ? "" : value_.path_ + ".") + printable(field);
+}
 
 JsonValue JsonObject::at(std::string_view field) {
   const auto found = value_.value_->find(field);
-  const std::string path = value_.path_.empty() ? std::string(field) : value_.path_ + "." + std::string(field);
+  const std::string path = path_of(field);
   if (found == value_.value_->end()) {
     std::vector<std::string> there;
     for (const auto& item : value_.value_->items()) {
       if (std::find(taken_.begin(), taken_.end(), item.key()) == taken_.end()) there.push_back(item.key());
     }
     const std::string near = nearest(field, there);
-    throw Error(
-        Code::input, "json",
-        *value_.source_ + ": " + path + " is missing" + (near.empty() ? "" : "; is " + in_quotes(near) + " misspelt?"));
+    throw Error(Code::input, value_.source_->format,
+                printable(value_.source_->name) + ": " + path + " is missing" +
+                    (near.empty() ? "" : "; is " + in_quotes(near) + " misspelt?"));
   }
   taken_.emplace_back(field);
+  if (std::find(known_.begin(), known_.end(), field) == known_.end()) known_.emplace_back(field);
   return JsonValue(&*found, value_.source_, path);
 }
 
 void JsonObject::finish() const {
   for (const auto& item : value_.value_->items()) {
     if (std::find(taken_.begin(), taken_.end(), item.key()) != taken_.end()) continue;
-    const std::string near = nearest(item.key(), taken_);
-    throw Error(Code::input, "json",
-                *value_.source_ + ": " + (value_.path_.empty() ? "" : value_.path_ + ".") + item.key() + " = " +
-                    shown(item.value()) + " is not a field here; " +
-                    (near.empty() ? "fields: " + joined(taken_) : "did you mean " + in_quotes(near) + "?"));
+    const std::string near = nearest(item.key(), known_);
+    throw Error(Code::input, value_.source_->format,
+                printable(value_.source_->name) + ": " + path_of(item.key()) + " = " + shown(item.value()) +
+                    " is not a field here; " +
+                    (near.empty() ? "fields: " + joined(known_) : "did you mean " + in_quotes(near) + "?"));
   }
 }
 
@@ -210,17 +203,25 @@ class StrictnessCheck final : public nlohmann::json_sax<nlohmann::json> {
 JsonDocument JsonDocument::from_text(std::string text, std::string source_name) {
   using Json = nlohmann::json;
   JsonDocument document;
-  document.source_ = std::move(source_name);
-  StrictnessCheck check(document.source_);
+  document.source_.name = std::move(source_name);
+  const std::string source = printable(document.source_.name);
+  StrictnessCheck check(source);
   try {
     Json::sax_parse(text, &check);
     document.value_ = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw Error(Code::input, "json",
-                document.source_ + ": not JSON at " + line_and_column(text, error.byte) + ": " + error.what());
+                source + ": not JSON at " + line_and_column(text, error.byte) + ": " + without_prefix(error.what()));
   } catch (const Json::out_of_range& error) {
-    throw Error(Code::input, "json", document.source_ + ": a number is too large: " + error.what());
+    throw Error(Code::input, "json", source + ": a number is too large: " + without_prefix(error.what()));
   }
+  return document;
+}
+
+JsonDocument JsonDocument::from_value(nlohmann::json value, JsonSource source) {
+  JsonDocument document;
+  document.value_ = std::move(value);
+  document.source_ = std::move(source);
   return document;
 }
 

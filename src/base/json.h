@@ -10,24 +10,32 @@
 #include <nlohmann/json.hpp>
 
 #include "zellige/error.h"
+#include "zellige/text.h"
 
 namespace zellige {
 
 /// JSON to write: keys keep the order in which they were set.
 using OrderedJson = nlohmann::ordered_json;
 
+/// What a document was read from, for messages.
+struct JsonSource {
+  std::string name;             ///< of the file
+  std::string format = "json";  ///< "toml" for a TOML file read into the same form
+};
+
 /// A value of a document being read, and where it stands, so that every refusal names file, field and value.
 /// Strict: an accessor throws Code::input on a wrong type; `finish` on fields that nobody asked for.
 /// Cheap to copy; the document outlives it.
 class JsonValue {
  public:
-  JsonValue(const nlohmann::json* value, const std::string* source, std::string path)
+  JsonValue(const nlohmann::json* value, const JsonSource* source, std::string path)
       : value_(value), source_(source), path_(std::move(path)) {}
 
   /// @param least,most  inclusive range; the default is what a double holds exactly.
   std::int64_t integer(std::int64_t least = -(std::int64_t{1} << 53), std::int64_t most = std::int64_t{1} << 53) const;
   double number() const;  ///< integer or fraction, finite
   bool boolean() const;
+  /// One line of printable text (why_not_printable): whatever a file says is shown to people sooner or later.
   const std::string& string() const;
   std::vector<JsonValue> array() const;
   bool is_null() const { return value_->is_null(); }
@@ -40,7 +48,7 @@ class JsonValue {
  private:
   friend class JsonObject;
   const nlohmann::json* value_;
-  const std::string* source_;
+  const JsonSource* source_;
   std::string path_;
 };
 
@@ -49,16 +57,19 @@ class JsonObject {
  public:
   explicit JsonObject(const JsonValue& value);  ///< refuses anything that is no object
 
-  JsonValue at(std::string_view field);    ///< refuses a missing field, naming it and the nearest one there
-  bool has(std::string_view field) const;  ///< for optional fields; take them with `at`
+  JsonValue at(std::string_view field);  ///< refuses a missing field, naming it and the nearest one there
+  bool has(std::string_view field);      ///< for optional fields; take them with `at`
   void finish() const;
 
   /// Takes "format" and "version" and refuses any other than these.
   void expect_format(std::string_view format, int version);
 
  private:
+  std::string path_of(std::string_view field) const;
+
   JsonValue value_;
   std::vector<std::string> taken_;
+  std::vector<std::string> known_;  // taken, or asked for: what may be meant by a misspelt one
 };
 
 /// A parsed file or text. Refuses malformed JSON (with line and column), duplicate keys, and trailing text.
@@ -66,13 +77,15 @@ class JsonDocument {
  public:
   static JsonDocument from_file(const std::string& path);
   static JsonDocument from_text(std::string text, std::string source_name);
+  /// What another format's parser made of a file. Numbers may be infinite or NaN; `number` refuses them.
+  static JsonDocument from_value(nlohmann::json value, JsonSource source);
 
   JsonValue root() const { return JsonValue(&value_, &source_, ""); }
   const nlohmann::json& raw() const { return value_; }
 
  private:
   JsonDocument() = default;
-  std::string source_;
+  JsonSource source_;
   nlohmann::json value_;
 };
 
@@ -85,12 +98,5 @@ void write_text_file(const std::string& path, std::string_view text);
 std::string pretty(const OrderedJson& json);
 /// Compact, keys sorted, ASCII (other characters as \uXXXX): what digests are taken over.
 std::string canonical(const nlohmann::json& json);
-
-/// For messages: `text` in single quotes, cut when very long.
-std::string in_quotes(std::string_view text);
-/// The candidate closest to `word` by edit distance, empty when none is near: for "did you mean".
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-/// "a, b, c".
-std::string joined(const std::vector<std::string>& words);
 
 }  // namespace zellige

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kFormat = "zellige.batch";
 constexpr int kVersion = 1;
-constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr std::int64_t kMostRanks = 1 << 16;
 
 }  // namespace
 
@@ -57,7 +57,7 @@ Batch read_batch(const std::string& path) {
   return batch;
 }
 
-void write_batch(const Batch& batch, const std::string& path) {
+std::string batch_json(const Batch& batch) {
   OrderedJson sequences = OrderedJson::array();
   for (const BatchSequence& sequence : batch.sequences) {
     OrderedJson fields = {{"id", sequence.id}, {"bucket", batch.catalog.buckets.at(sequence.bucket).name}};
@@ -69,7 +69,9 @@ void write_batch(const Batch& batch, const std::string& path) {
                             {"ranks", batch.ranks},
                             {"catalog", to_json(batch.catalog)},
                             {"sequences", std::move(sequences)}};
-  write_text_file(path, pretty(json));
+  return pretty(json);
 }
+
+void write_batch(const Batch& batch, const std::string& path) { write_text_file(path, batch_json(batch)); }
 
 }  // namespace zellige

@@ -131,6 +131,8 @@ OrderedJson to_json(const Catalog& catalog) {
 
 Catalog read_catalog(const std::string& path) { return catalog_from(JsonDocument::from_file(path).root()); }
 
-void write_catalog(const Catalog& catalog, const std::string& path) { write_text_file(path, pretty(to_json(catalog))); }
+std::string catalog_json(const Catalog& catalog) { return pretty(to_json(catalog)); }
+
+void write_catalog(const Catalog& catalog, const std::string& path) { write_text_file(path, catalog_json(catalog)); }
 
 }  // namespace zellige

@@ -19,7 +19,7 @@ constexpr int kVersion = 1;
 constexpr std::int64_t kMillion = 1'000'000;  // shares are counted in millionths of a token: exact on every platform
 constexpr std::int64_t kMostTokens = std::int64_t{1}
                                      << 40;  // of a batch or a sample: sums of millionths stay in 63 bits
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostRanks = 1 << 16;
 
 /// Scatters seed, kind and epoch over 64 bits (SplitMix64's finalizer), so that neighbouring seeds share no stream.
 std::uint64_t mixed(std::uint64_t value) {

@@ -110,27 +110,4 @@ bool says_nothing(std::string_view text) {
          equal_ignoring_case(text, "null");
 }
 
-std::optional<std::size_t> first_bad_utf8(std::string_view text) {
-  std::size_t i = 0;
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  while (i < text.size()) {
-    const unsigned char lead = byte(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || i + more >= text.size()) return i;
-    std::uint32_t code = lead & (0x3Fu >> more);
-    for (std::size_t j = 1; j <= more; ++j) {
-      if ((byte(i + j) & 0xC0) != 0x80) return i;
-      code = code << 6 | (byte(i + j) & 0x3Fu);
-    }
-    const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return i;
-    i += more + 1;
-  }
-  return std::nullopt;
-}
-
 }  // namespace zellige

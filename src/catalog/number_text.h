@@ -26,7 +26,4 @@ std::optional<double> span_seconds(std::string_view text);
 /// How data sets write that a number is not known: nothing, "nan" in any case, "none", "null".
 bool says_nothing(std::string_view text);
 
-/// Position of the first byte that is not UTF-8, or none.
-std::optional<std::size_t> first_bad_utf8(std::string_view text);
-
 }  // namespace zellige

@@ -126,6 +126,9 @@ std::string path_of(const std::string& field, const Cell& cell) {
   if (const auto bad = first_bad_utf8(*text)) {
     throw BrokenRow{"column " + field + " is not UTF-8 at byte " + std::to_string(*bad + 1)};
   }
+  if (const std::string why = why_not_printable(*text); !why.empty()) {
+    throw BrokenRow{"column " + field + " is " + shown(cell) + "; it must be printable text, without " + why};
+  }
   return std::string(*text);
 }
 

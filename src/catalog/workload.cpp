@@ -21,7 +21,7 @@ struct Suite {
 };
 constexpr std::array kSuites = {Suite{"high", 8, 350'000, 161, "10s"}, Suite{"low", 8, 125'000, 161, "10s"},
                                 Suite{"a800x16", 16, 350'000, 241, "15s"}, Suite{"a6000x32", 32, 175'000, 241, "15s"}};
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostRanks = 1 << 16;
 
 struct Resolution {
   const char* name;

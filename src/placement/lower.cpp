@@ -61,6 +61,21 @@ std::vector<Exchange> make_exchanges(const Schedule& schedule, Pass pass, int lo
   return exchanges;
 }
 
+/// Every exchange holds a count for every rank, both ways: with many ranks, waves and ring steps at once that would
+/// fill the host's memory before anything runs.
+void require_small_tables(const Schedule& schedule, int longest_ring) {
+  if (longest_ring == 0) return;
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+  const std::int64_t exchanges = 2LL * schedule.exec.waves * (longest_ring + 1);  // forward and backward
+  const std::int64_t bytes = exchanges * 2 * schedule.ranks * static_cast<std::int64_t>(sizeof(std::int64_t));
+  if (bytes <= kMostBytes) return;
+  throw Error(Code::input, "placement.lower",
+              std::to_string(schedule.exec.waves) + " waves with a ring of " + std::to_string(longest_ring) + " over " +
+                  std::to_string(schedule.ranks) + " ranks make " + std::to_string(exchanges) +
+                  " exchanges a layer, whose counts take " + std::to_string(bytes) + " bytes on each rank; at most " +
+                  std::to_string(kMostBytes) + ": use fewer waves");
+}
+
 }  // namespace
 
 Schedule lower(const Placement& placement, Rank rank) {
@@ -83,6 +98,7 @@ Schedule lower(const Placement& placement, Rank rank) {
   for (const PlacedSequence& placed : placement.sequences) {
     if (!placed.config.is_whole()) longest_ring = std::max(longest_ring, placed.config.k);
   }
+  require_small_tables(schedule, longest_ring);
   if (longest_ring > 0) {
     schedule.forward = make_exchanges(schedule, Pass::forward, longest_ring);
     schedule.backward = make_exchanges(schedule, Pass::backward, longest_ring);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "zellige/error.h"
+#include "zellige/text.h"
 #include "zellige/schedule.h"
 
 namespace zellige {
@@ -18,7 +19,7 @@ constexpr int kMaxRanks = 1 << 16;
 [[noreturn]] void refuse(const std::string& message) { throw Error(Code::input, "placement.lower", message); }
 
 [[noreturn]] void refuse(const PlacedSequence& placed, const std::string& message) {
-  refuse("sequence '" + placed.id + "': " + message);
+  refuse("sequence " + in_quotes(placed.id) + ": " + message);
 }
 
 void require_model(const ModelGeometry& model) {

@@ -3,8 +3,10 @@
 
 #include "placement/anchor_proof_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -17,7 +19,7 @@ namespace {
 constexpr std::string_view kFormat = "zellige.plan";
 constexpr int kVersion = 1;
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostRanks = 1 << 20;  // as in a batch
+constexpr std::int64_t kMostRanks = 1 << 16;  // as in a batch
 
 // ---- writing
 
@@ -129,7 +131,9 @@ Configuration read_configuration(const JsonValue& value) {
 PlacedSequence read_sequence(const JsonValue& value) {
   JsonObject object(value);
   PlacedSequence sequence;
-  sequence.id = object.at("id").string();
+  const JsonValue id = object.at("id");
+  sequence.id = id.string();
+  if (sequence.id.empty()) id.refuse("it must not be empty");
   sequence.bucket = object.at("bucket").string();
   sequence.kind = read_enum(object.at("kind"), kMediaKinds);
   sequence.tokens = {object.at("tokens").integer(1)};
@@ -238,6 +242,36 @@ Plan read(const JsonDocument& document, const ModelGeometry* model, bool refuse)
   return plan;
 }
 
+/// Refuses a plan whose loads, memory, makespan or number of splits are not what its own sequences add up to: that much
+/// can be told without batch and profile.
+/// @param refuse  called with what is wrong; does not return
+void expect_sums_of(const Plan& plan, const std::function<void(const std::string&)>& refuse) {
+  const auto ranks = static_cast<std::size_t>(plan.placement.ranks);
+  std::vector<std::int64_t> load_us(ranks), memory_bytes(ranks);
+  std::int64_t splits = 0;
+  for (const PlacedSequence& sequence : plan.placement.sequences) {
+    if (!sequence.config.is_whole()) ++splits;
+    for (const Rank rank : sequence.ranks) {
+      const auto r = static_cast<std::size_t>(rank);
+      if (__builtin_add_overflow(load_us[r], sequence.time.value, &load_us[r]) ||
+          __builtin_add_overflow(memory_bytes[r], sequence.memory.value, &memory_bytes[r])) {
+        refuse("the sequences of rank " + std::to_string(rank) + " add up beyond 64 bits");
+      }
+    }
+  }
+  const auto expect = [&](const std::string& field, std::int64_t said, std::int64_t is) {
+    if (said != is) {
+      refuse(field + " is " + std::to_string(said) + "; the plan's own sequences make it " + std::to_string(is));
+    }
+  };
+  for (std::size_t r = 0; r < ranks; ++r) {
+    expect("load_us[" + std::to_string(r) + "]", plan.load[r].value, load_us[r]);
+    expect("memory_bytes[" + std::to_string(r) + "]", plan.memory[r].value, memory_bytes[r]);
+  }
+  expect("makespan_us", plan.makespan.value, *std::max_element(load_us.begin(), load_us.end()));
+  expect("split_count", plan.split_count, splits);
+}
+
 }  // namespace
 
 OrderedJson to_json(const ExecOptions& exec) {
@@ -313,6 +347,7 @@ Plan read_plan_for_display(const std::string& path) {
              std::to_string(ranks - 1));
     }
   }
+  expect_sums_of(plan, refuse);
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include "plan/baseline.h"
 #include "plan/baselines.h"
 #include "plan/fitted_work.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {
@@ -163,7 +164,7 @@ class AdaptiveLoad final : public Baseline {
     for (const Lot& lot : problem.lots) {
       const Bytes need = problem.profile.whole(lot.bucket).memory;
       if (need <= problem.cap) continue;
-      return "OOM: sequence '" + problem.batch.sequences[lot.members.front()].id + "' kept whole needs " +
+      return "OOM: sequence " + in_quotes(problem.batch.sequences[lot.members.front()].id) + " kept whole needs " +
              std::to_string(need.value) + " bytes, over" + cap;
     }
     return "OOM: whole sequences were not found to fit on " + std::to_string(problem.ranks) + " ranks under" + cap;

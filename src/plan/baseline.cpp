@@ -104,10 +104,7 @@ std::string over_memory(Rank rank, Bytes need, Bytes cap) {
          " over the memory cap of " + bytes_text(cap);
 }
 
-void Baseline::refuse_layout(const PlanOptions& options) const {
-  if (options.layout.empty()) return;
-  throw Error(Code::input, where(), "layout '" + options.layout + "': this method takes none; leave it empty");
-}
+void Baseline::refuse_layout(const PlanOptions& options) const { zellige::refuse_layout(where(), options); }
 
 Plan Baseline::plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
                     std::stop_token stop) const {

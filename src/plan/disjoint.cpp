@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t kMostLayouts = 20'000;
 constexpr std::int64_t kMostNodes = 30'000'000;
 
+constexpr int kMostRanks = 4096;  // the tables of kinds and layouts grow with the ranks
+
 constexpr std::int64_t kNothingYet = std::numeric_limits<std::int64_t>::max();
 
 /// The kinds of group that there can be, and what every lot costs in each.
@@ -128,6 +130,10 @@ class Disjoint final : public Baseline {
                     "layout '" + options.layout + "' covers " + std::to_string(fixed->num_ranks()) +
                         " of the batch's " + std::to_string(problem.ranks) + " ranks; it has to cover all");
       }
+    }
+    if (problem.ranks > kMostRanks) {
+      return no_placement("this method takes at most " + std::to_string(kMostRanks) + " ranks; the batch has " +
+                          std::to_string(problem.ranks));
     }
     if (deadline.is_over()) return timed_out(deadline, "starting");
     if (problem.num_sequences() == 0) return {};  // nothing to group

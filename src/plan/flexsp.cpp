@@ -11,9 +11,13 @@
 #include "plan/cp_sat.h"
 #include "plan/group_layout.h"
 #include "zellige/error.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {
+
+/// Every possible group is a variable a bucket: more ranks make a program that takes gigabytes to write down.
+constexpr int kMostRanks = 4096;
 
 /// A group that the program may open: `size` ranks, Ulysses over all of them.
 struct Slot {
@@ -67,8 +71,8 @@ std::string why_too_large(const BaselineProblem& problem) {
       fits = fits || (price != nullptr && price->memory <= problem.cap);
     }
     if (fits) continue;
-    return "OOM: sequence '" + problem.batch.sequences[lot.members.front()].id +
-           "' fits no Ulysses group of a power of two of ranks under the memory cap of " +
+    return "OOM: sequence " + in_quotes(problem.batch.sequences[lot.members.front()].id) +
+           " fits no Ulysses group of a power of two of ranks under the memory cap of " +
            std::to_string(problem.cap.value) + " bytes a rank";
   }
   return {};
@@ -152,6 +156,10 @@ class Flexsp final : public Baseline {
  protected:
   Decision decide(const BaselineProblem& problem, const PlanOptions& options, const Deadline& deadline) const override {
     refuse_layout(options);
+    if (problem.ranks > kMostRanks) {
+      return no_placement("this method takes at most " + std::to_string(kMostRanks) + " ranks; the batch has " +
+                          std::to_string(problem.ranks));
+    }
     std::string why_not;
     const std::shared_ptr<const cp::Solver> solver = cp::Solver::find(options.ortools, why_not);
     if (solver == nullptr) throw Error(Code::solver, where(), "this method needs OR-Tools: " + why_not);

@@ -20,6 +20,7 @@ class Joint final : public Planner {
   Plan plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
             std::stop_token stop) const override {
     check_options(options);
+    refuse_layout("plan." + method_, options);
     const Deadline deadline = deadline_of(options, std::move(stop));
     const std::vector<BucketIndex> buckets = match_buckets(batch, profile);
     std::string why_not;

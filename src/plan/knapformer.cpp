@@ -13,6 +13,7 @@
 #include "plan/group_layout.h"
 #include "plan/knapformer_routing.h"
 #include "zellige/error.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {
@@ -76,8 +77,8 @@ class Router {
         const std::int32_t bag = routing.bag_of[i];
         const Price* price = prices_[bags[bag].size][lot_of_[sequence]];
         if (price == nullptr) {
-          why = text(layout) + ": sequence '" + problem_.batch.sequences[sequence].id + "', sent to a group of " +
-                std::to_string(bags[bag].size) + " ranks, cannot run there: " +
+          why = text(layout) + ": sequence " + in_quotes(problem_.batch.sequences[sequence].id) +
+                ", sent to a group of " + std::to_string(bags[bag].size) + " ranks, cannot run there: " +
                 problem_.why_unavailable(problem_.lots[lot_of_[sequence]], {1, bags[bag].size, 1});
           return std::nullopt;
         }

@@ -9,6 +9,7 @@
 #include "plan/baseline.h"
 #include "plan/baselines.h"
 #include "zellige/error.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {
@@ -95,8 +96,8 @@ class Megatron final : public Baseline {
           if (price != nullptr) first = groups.least_busy(degree, price->memory);
         }
         if (!first) {
-          return no_placement("OOM: no aligned group of ranks has memory left for sequence '" +
-                              problem.batch.sequences[sequence].id + "' under the memory cap of " +
+          return no_placement("OOM: no aligned group of ranks has memory left for sequence " +
+                              in_quotes(problem.batch.sequences[sequence].id) + " under the memory cap of " +
                               std::to_string(problem.cap.value) + " bytes a rank");
         }
         const int taken = price->config.degree();
@@ -124,7 +125,7 @@ class Megatron final : public Baseline {
 
   static std::string why_no_degree(const BaselineProblem& problem, const Lot& lot,
                                    std::optional<std::int64_t> most_tokens) {
-    return "OOM: sequence '" + problem.batch.sequences[lot.members.front()].id + "' (" +
+    return "OOM: sequence " + in_quotes(problem.batch.sequences[lot.members.front()].id) + " (" +
            std::to_string(lot.tokens.value) + " tokens) fits no power of two of the " + std::to_string(problem.ranks) +
            " ranks: " +
            (most_tokens ? "at most " + std::to_string(*most_tokens) + " tokens a rank, and " : std::string()) +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zellige/planner.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/json.h"
@@ -14,6 +15,7 @@ namespace {
 struct Method {
   std::string_view name;
   std::unique_ptr<Planner> (*make)();
+  bool takes_layout = false;
 };
 
 constexpr std::array kMethods = {
@@ -21,13 +23,13 @@ constexpr std::array kMethods = {
     Method{"joint", [] { return make_joint("joint", Form::rank_counts); }},
     Method{"joint-no-ecf", [] { return make_joint("joint-no-ecf", Form::sequences); }},
     Method{"zellige-no-ecf", [] { return make_two_stage("zellige-no-ecf", Form::sequences, false); }},
-    Method{"naive", make_naive},
+    Method{"naive", make_naive, true},
     Method{"adaptiveload", make_adaptiveload},
-    Method{"usp", make_usp},
-    Method{"knapformer", make_knapformer},
+    Method{"usp", make_usp, true},
+    Method{"knapformer", make_knapformer, true},
     Method{"flexsp", make_flexsp},
-    Method{"megatron", make_megatron},
-    Method{"disjoint", make_disjoint},
+    Method{"megatron", make_megatron, true},
+    Method{"disjoint", make_disjoint, true},
 };
 
 }  // namespace
@@ -36,8 +38,16 @@ std::unique_ptr<Planner> make_planner(std::string_view method) {
   for (const Method& known : kMethods) {
     if (known.name == method) return known.make();
   }
+  const std::vector<std::string> names = planner_names();
+  const std::string near = nearest(method, names);
   throw Error(Code::input, "plan.make_planner",
-              "method " + in_quotes(method) + " is not known; the methods are " + joined(planner_names()));
+              "method " + in_quotes(method) + " is not known; " +
+                  (near.empty() ? "" : "did you mean " + in_quotes(near) + "? ") + "the methods are " + joined(names));
+}
+
+bool takes_layout(std::string_view method) {
+  return std::any_of(kMethods.begin(), kMethods.end(),
+                     [&](const Method& known) { return known.name == method && known.takes_layout; });
 }
 
 std::vector<std::string> planner_names() {

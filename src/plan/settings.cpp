@@ -35,6 +35,11 @@ void check_options(const PlanOptions& options) {
           ("between 1 and " + std::to_string(kMaxWaves)).c_str());
 }
 
+void refuse_layout(const std::string& where, const PlanOptions& options) {
+  if (options.layout.empty()) return;
+  throw Error(Code::input, where, "layout " + in_quotes(options.layout) + ": this method takes none; leave it empty");
+}
+
 Deadline deadline_of(const PlanOptions& options, std::stop_token stop) {
   const bool is_timed = options.work_limit == 0;
   return Deadline(is_timed ? options.time_limit_s : std::numeric_limits<double>::infinity(), std::move(stop));

@@ -12,6 +12,10 @@ namespace zellige {
 /// Refuses options that make no sense (Code::input), naming the option and its value.
 void check_options(const PlanOptions& options);
 
+/// Errors: Code::input when a layout is given, for methods that take none.
+/// @param where  "plan.METHOD"
+void refuse_layout(const std::string& where, const PlanOptions& options);
+
 /// The deadline of a plan that starts now. A work limit stands alone: wall time would end searches at different places
 /// on different ranks.
 Deadline deadline_of(const PlanOptions& options, std::stop_token stop);

@@ -42,6 +42,7 @@ class TwoStage final : public Planner {
   Plan plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
             std::stop_token stop) const override {
     check_options(options);
+    refuse_layout("plan." + method_, options);
     const Deadline deadline = deadline_of(options, std::move(stop));
     const std::vector<BucketIndex> buckets = match_buckets(batch, profile);
     const std::vector<bool> is_anchor = anchor_buckets(profile);  // ApplyCatalogCut, Eq. 4

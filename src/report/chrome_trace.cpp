@@ -14,7 +14,7 @@ OrderedJson named(const char* what, int rank, OrderedJson arguments) {
 
 std::string chrome_trace(const Plan& plan) {
   OrderedJson events = OrderedJson::array();
-  const std::string title = plan.method + (plan.has_placement() ? "" : ": " + plan.reason);
+  const std::string title = printable(plan.method + (plan.has_placement() ? "" : ": " + plan.reason));
   events.push_back(named("process_name", 0, {{"name", title}}));
   if (plan.has_placement()) {
     // The engine keeps whole sequences first, then chunks by decreasing degree: the reverse of a bar's two parts.
@@ -28,7 +28,7 @@ std::string chrome_trace(const Plan& plan) {
         for (const Part& part : of_ranks[i]) {
           const PlacedSequence& sequence = plan.placement.sequences[static_cast<std::size_t>(part.sequence)];
           if (sequence.config.is_whole() != whole) continue;
-          events.push_back({{"name", sequence.id},
+          events.push_back({{"name", printable(sequence.id)},
                             {"cat", name(sequence.kind)},
                             {"ph", "X"},
                             {"ts", at},
@@ -36,7 +36,7 @@ std::string chrome_trace(const Plan& plan) {
                             {"pid", 0},
                             {"tid", rank},
                             {"args",
-                             {{"bucket", sequence.bucket},
+                             {{"bucket", printable(sequence.bucket)},
                               {"tokens", sequence.tokens.value},
                               {"tokens_here", part.tokens.value},
                               {"config", text(sequence.config)},

@@ -2,30 +2,28 @@
 #include "report/markup.h"
 
 #include "zellige/error.h"
+#include "zellige/text.h"
 
 namespace zellige {
 
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      case '\n':
-      case '\t': out += c; break;
-      default: {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f) {
-          out += "\uFFFD";
-        } else {
-          out += c;
-        }
-      }
-    }
+  std::size_t begin = 0;  // of the run that has no character of its own treatment
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '\n';
+    const std::string_view instead = c == '&'    ? "&amp;"
+                                     : c == '<'  ? "&lt;"
+                                     : c == '>'  ? "&gt;"
+                                     : c == '"'  ? "&quot;"
+                                     : c == '\'' ? "&#39;"
+                                     : c == '\n' ? "\n"
+                                     : c == '\t' ? "\t"
+                                                 : "";
+    if (instead.empty()) continue;
+    out += printable(text.substr(begin, i - begin));
+    if (i < text.size()) out += instead;
+    begin = i + 1;
   }
   return out;
 }

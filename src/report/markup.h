@@ -35,7 +35,8 @@ class Markup {
   std::vector<std::string> open_;
 };
 
-/// `text` for XML: the five special characters as entities, control characters (which XML cannot hold) replaced.
+/// `text` for XML: the five special characters as entities, what is not printable (newline and
+/// tab aside) written as an escape.
 std::string escaped(std::string_view text);
 
 }  // namespace zellige

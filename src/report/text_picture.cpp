@@ -5,6 +5,7 @@
 #include "report/figures.h"
 #include "report/stacks.h"
 #include "zellige/report.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {
@@ -48,7 +49,8 @@ std::string bar(const Stack& stack, std::string_view letters, double columns_a_u
 
 std::string text_picture(const Plan& plan, int width) {
   if (!plan.has_placement()) {
-    return "no plan (" + std::string(name(plan.status)) + ")" + (plan.reason.empty() ? "" : ": " + plan.reason) + "\n";
+    return "no plan (" + std::string(name(plan.status)) + ")" +
+           (plan.reason.empty() ? "" : ": " + printable(plan.reason)) + "\n";
   }
   const Placement& placement = plan.placement;
   const std::vector<Stack> of_ranks = stacks(placement, swatches({plan}));

@@ -25,6 +25,11 @@ double AdamW::gradient_norm() const {
   return at::stack(at::_foreach_norm(gradients(), 2)).norm().item<double>();
 }
 
+double AdamW::parameter_norm() const {
+  const at::NoGradGuard no_grad;
+  return at::stack(at::_foreach_norm(parameters_, 2)).norm().item<double>();
+}
+
 void AdamW::update(double norm) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> list = gradients();

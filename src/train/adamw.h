@@ -17,6 +17,8 @@ class AdamW {
 
   /// 2-norm of all gradients together.
   double gradient_norm() const;
+  /// 2-norm of all parameters together; infinite also where only the sum of squares is.
+  double parameter_norm() const;
   /// Scales the gradients so that their norm is at most options.clip_norm, then updates the parameters.
   /// @param norm  what gradient_norm said
   void update(double norm);

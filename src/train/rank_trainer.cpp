@@ -52,9 +52,9 @@ std::int64_t thread_time_us() {
 
 void require_number(const char* what, double value, std::int64_t step) {
   if (std::isfinite(value)) return;
-  throw Error(Code::internal, "train.step",
+  throw Error(Code::input, "train.step",
               "step " + std::to_string(step) + ": the " + what + " is " + std::to_string(value) +
-                  "; a smaller [optimizer] lr or a clip_norm may help");
+                  ": training diverged; a smaller [optimizer] lr or a clip_norm may help");
 }
 
 }  // namespace
@@ -117,6 +117,7 @@ StepOutcome RankTrainer::step(const Batch& batch, const Placement& placement, st
   outcome.gradient_norm = optimizer_.gradient_norm();
   require_number("gradients' norm", outcome.gradient_norm, step);
   optimizer_.update(outcome.gradient_norm);
+  require_number("parameters' norm after the update", optimizer_.parameter_norm(), step);
   const std::int64_t computing_us = thread_time_us() - start_computing_us;
   const auto measured = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
 

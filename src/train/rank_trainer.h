@@ -40,7 +40,7 @@ class RankTrainer {
   double run(const Batch& batch, const Placement& placement, std::int64_t step);
 
   /// `run`, then one update of the parameters; with what every rank measured.
-  /// Errors: Code::internal on every rank when loss or gradients are no numbers.
+  /// Errors: Code::input on every rank when loss, gradients or updated parameters are no numbers.
   StepOutcome step(const Batch& batch, const Placement& placement, std::int64_t step);
 
   /// On how many ranks `flag` is set. Collective.

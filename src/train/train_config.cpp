@@ -60,7 +60,7 @@ class Table {
     if (value.string().empty()) value.refuse("it must not be empty");
     return value.string();
   }
-  bool has(const char* key) const { return object_.has(key); }
+  bool has(const char* key) { return object_.has(key); }
   JsonValue at(const char* key) { return object_.at(key); }
   void finish() const { object_.finish(); }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "train/host_memory.h"
 #include "train/rank_trainer.h"
 #include "train/step_source.h"
 #include "zellige/error.h"
@@ -90,6 +91,7 @@ Placement on_one_rank(Placement placement) {
 double norm_of(const at::Tensor& tensor) { return tensor.to(at::kDouble).norm().item<double>(); }
 
 std::vector<StepRecord> train_on_threads(const TrainConfig& config, const TrainHooks& hooks) {
+  require_host_memory(config, available_host_memory());
   StepSource source(config, hooks);
   std::vector<StepRecord> records;
   const auto body = [&](Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {

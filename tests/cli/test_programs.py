@@ -4,7 +4,9 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,59 @@ def test_without_the_other_program_it_says_what_is_missing(programs, tmp_path):
     assert result.returncode == 2 and "zellige-torch" in result.stderr and "ZELLIGE_TORCH=ON" in result.stderr
     assert json.loads(result.stdout)["code"] == 2
     assert subprocess.run([alone, "--version"], capture_output=True).returncode == 0
+
+
+def config(root, folder, **changes):
+    """The demo's train.toml with lines replaced: key -> the whole new line."""
+    lines = (root / "examples/demo/train.toml").read_text().splitlines()
+    for key, line in changes.items():
+        assert any(old.startswith(f"{key} = ") for old in lines)
+        lines = [line if old.startswith(f"{key} = ") else old for old in lines]
+    for name in ("manifest.csv", "rules.toml"):
+        shutil.copy(root / "examples/demo" / name, folder)
+    path = folder / "train.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_more_ranks_than_fit_are_refused_early(zellige, root, with_torch, tmp_path):
+    path = config(root, tmp_path, preset="heads = 40\nhead_dim = 128\nffn = 13824\nlayers = 400", count="count = 1000")
+    start = time.monotonic()
+    result = zellige("train", path)
+    assert result.code == 2 and "[ranks] count is 1000" in result.err and "GiB" in result.err and "enough for 0" in result.err
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_what_has_nothing_to_keep(programs, root, with_torch, tmp_path, number):
+    path = config(root, tmp_path, manifest='manifest = "pipe.csv"')
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    process = subprocess.Popen([programs[0], "train", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    writer = None
+    for _ in range(600):  # until it waits for the manifest
+        try:
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:
+            time.sleep(0.1)
+    assert writer is not None
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    os.close(writer)
+    assert process.returncode == 4, (process.returncode, err)
+    assert "stopped before the first step" in err and json.loads(out)["code"] == 4
+
+
+def test_outputs_of_a_run_are_tried_before_it(zellige, root, with_torch, tmp_path):
+    path = config(root, tmp_path)
+    for option in ("--log", "--report"):
+        result = zellige("train", path, option, tmp_path / "none/x")
+        assert result.code == 2 and option in result.err and "No such file" in result.err
+    result = zellige("train", path, "--log", tmp_path / "x", "--report", tmp_path / "x")
+    assert result.code == 2 and "both name" in result.err
+
+
+def test_training_that_diverges_is_an_error(zellige, root, with_torch, tmp_path):
+    result = zellige("train", config(root, tmp_path, lr="lr = 1e30", count="count = 1", tokens_per_rank="tokens_per_rank = 2560"), "--steps", 1)
+    assert result.code == 2 and "step 0" in result.err and "is inf" in result.err

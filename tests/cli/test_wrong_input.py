@@ -19,7 +19,8 @@ def test_no_subcommand(zellige):
 
 
 def test_unknown_subcommand_and_option(zellige, example):
-    refuse(zellige("plann"), 2)
+    refuse(zellige("plann"), 2, "'plann'", "did you mean 'plan'?")
+    refuse(zellige("frob"), 2, "'frob'", "catalog", "train")
     refuse(zellige("plan", example / "batch.json", "--profile", "h200", "--methd", "usp"), 2, "--methd")
 
 
@@ -187,3 +188,151 @@ def test_a_full_stdout_is_no_success(example):
              example / "profile.json"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
         )  # fmt: skip
     assert result.returncode == 2 and "stdout" in result.stderr
+
+
+# ---- text from elsewhere
+
+NASTY = ["esc\x1b[31m", "two\nlines", "c1\u009b31m", "bidi\u202e", "sep\u2028", "del\x7f", "bom\ufeff"]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_text_that_is_not_printable_is_refused_and_never_printed_raw(zellige, example, tmp_path, text):
+    for name, edit in [
+        ("batch", lambda d: d["sequences"][0].update(id=text)),
+        ("batch", lambda d: d["catalog"]["buckets"][0].update(name=text)),
+        ("batch", lambda d: d["sequences"][0].update({text: 1})),
+        ("plan", lambda d: d["sequences"][0].update(id=text)),
+        ("plan", lambda d: d.update(method=text)),
+        ("plan", lambda d: d.update(status="infeasible", reason=text)),
+    ]:
+        path = edited(example, tmp_path, name, edit)
+        result = zellige("explain", path) if name == "plan" else zellige("plan", path, "--profile", "h200")
+        refuse(result, 2, f"{name}.json")
+        special = text.strip("abcdefghijklmnopqrstuvwxyz0123456789[")
+        assert special not in result.err.rstrip("\n") and text not in result.out
+        assert "\\u" in result.err or "\\n" in result.err or "U+" in result.err
+
+
+def test_a_manifest_row_with_such_a_path_is_skipped_by_name(zellige, tmp_path):
+    manifest = tmp_path / "clips.csv"
+    manifest.write_text('path,num_frames,height,width,fps\na\x1b[2J.jpg,1,256,256,0\n"b\nc.jpg",1,256,256,0\nd.jpg,1,256,256,0\n')
+    result = zellige("catalog", manifest)
+    assert result.code == 0 and "\x1b" not in result.out
+    assert "2 samples skipped" in result.out and "row 1" in result.out and "U+001B" in result.out
+    result = zellige("catalog", manifest, "--json")
+    assert result.json["usable"] == 1
+
+
+@pytest.mark.parametrize(
+    "edit, fragment",
+    [
+        (lambda d: d["load_us"].__setitem__(0, 5), "load_us[0] is 5; the plan's own sequences make it"),
+        (lambda d: d["memory_bytes"].__setitem__(1, 5), "memory_bytes[1] is 5"),
+        (lambda d: d.update(makespan_us=1), "makespan_us is 1"),
+        (lambda d: d.update(split_count=7), "split_count is 7"),
+    ],
+)
+def test_explain_refuses_a_plan_that_contradicts_itself(zellige, example, tmp_path, edit, fragment):
+    refuse(zellige("explain", edited(example, tmp_path, "plan", edit)), 2, fragment)
+
+
+def test_explain_says_whose_word_it_is(zellige, example):
+    assert "as the plan says" in zellige("explain", example / "plan.json").out
+
+
+# ---- outputs
+
+
+def planning(example):
+    return [example / "batch.json", "--profile", example / "profile.json"]
+
+
+def test_a_dash_is_stdout_everywhere(zellige, example, root, tmp_path):
+    demo = root / "examples/demo"
+    batch = zellige("batch", "--workload", "high:V50", "-o", "-", cwd=tmp_path)
+    assert batch.code == 0 and json.loads(batch.out)["format"] == "zellige.batch"
+    catalog = zellige("catalog", demo / "manifest.csv", "--rules", demo / "rules.toml", "-o", "-", cwd=tmp_path)
+    assert json.loads(catalog.out)["format"] == "zellige.catalog"
+    assert json.loads(zellige("plan", *planning(example), "-o", "-", cwd=tmp_path).out)["format"] == "zellige.plan"
+    assert zellige("plan", *planning(example), "--report", "-", cwd=tmp_path).out.lower().startswith("<!doctype html")
+    assert zellige("compare", *planning(example), "--methods", "naive", "--report", "-", cwd=tmp_path).out.lower().startswith("<!doctype html")
+    assert "traceEvents" in json.loads(zellige("explain", example / "plan.json", "--trace", "-", cwd=tmp_path).out)
+    assert not list(tmp_path.iterdir()), "no file named -"
+
+
+def test_one_stdout_for_one_output(zellige, example):
+    refuse(zellige("plan", *planning(example), "-o", "-", "--json"), 2, "--json", "-o -", "stdout")
+    refuse(zellige("plan", *planning(example), "-o", "-", "--report", "-"), 2, "-o -", "--report -")
+
+
+def test_outputs_are_tried_before_the_work(zellige, example, tmp_path):
+    for command, option in [("plan", "-o"), ("plan", "--report"), ("compare", "--report")]:
+        refuse(zellige(command, *planning(example), option, tmp_path), 2, option, "directory")
+        refuse(zellige(command, *planning(example), option, tmp_path / "none/x"), 2, option, "No such file")
+        refuse(zellige(command, *planning(example), option, ""), 2, "must not be empty")
+    refuse(zellige("explain", example / "plan.json", "--trace", tmp_path), 2, "--trace", "directory")
+
+
+def test_an_output_does_not_overwrite_what_is_read(zellige, example, tmp_path):
+    path = edited(example, tmp_path, "batch", lambda d: None)
+    before = path.read_text()
+    refuse(zellige("plan", path, "--profile", "h200", "-o", tmp_path / "." / "batch.json"), 2, "would overwrite", "BATCH")
+    assert path.read_text() == before
+
+
+# ---- numbers and words on the command line
+
+
+def test_numbers_that_are_none(zellige, example, root):
+    demo = root / "examples/demo"
+    draw = ["batch", demo / "manifest.csv", "--rules", demo / "rules.toml", "--ranks", 4, "--tokens-per-rank", 4096]
+    for value in ("nan", "inf", "-0.1", "1.5", "x"):
+        refuse(zellige(*draw, "--video-share", value), 2, "--video-share", value, "0 to 1")
+    for value in ("-1", "18446744073709551616", "1.0", "nan"):
+        refuse(zellige(*draw, "--seed", value), 2, "--seed", value, "whole number")
+    refuse(zellige(*draw, "--skip", 2147483647), 2, "--skip", "2147483647", "1000000")
+    for value in ("inf", "nan", "0", "-1"):
+        refuse(zellige("plan", *planning(example), "--time-limit", value), 2, "--time-limit", value, "above 0")
+    for value in ("-1", "2147483648"):
+        refuse(zellige("plan", *planning(example), "--seed", value), 2, "--seed", value, "2147483647")
+    refuse(zellige("batch", "--workload", "high:V50", "--seed", 3), 2, "--seed", "MANIFEST")
+    refuse(zellige("batch", "--workload", "high:V50", "--ranks", 1 << 20), 2, "--ranks", "65536")
+
+
+def test_layouts_where_none_is_taken(zellige, example):
+    refuse(zellige("plan", *planning(example), "--layout", "g1n2"), 2, "zellige", "g1n2", "knapformer")
+    refuse(zellige("compare", *planning(example), "--methods", "naive,zellige:g1n2"), 2, "zellige", "g1n2")
+    refuse(zellige("compare", *planning(example), "--methods", "knapformer:"), 2, "knapformer:", "colon")
+    refuse(zellige("compare", *planning(example), "--methods", "naive,usp,naive"), 2, "naive", "twice")
+
+
+def test_compare_without_a_single_plan(zellige, example, tmp_path):
+    path = edited(example, tmp_path, "profile", lambda d: d["memory"].update(usable_bytes=d["memory"]["base_bytes"] + 1_000_000_000))
+    result = zellige("compare", example / "batch.json", "--profile", path, "--methods", "zellige,naive", "--json")
+    assert result.code == 3 and result.json["code"] == 3 and len(result.json["methods"]) == 2
+
+
+# ---- files
+
+
+def test_what_a_parser_says_is_said_once(zellige, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"format": "zellige.batch",\n  x}')
+    result = zellige("plan", path, "--profile", "h200")
+    refuse(result, 2, "x.json: not JSON at line 2")
+    assert "json.exception" not in result.err and result.err.count("line 2") == 1
+
+
+def test_toml_is_called_toml(zellige, root, tmp_path):
+    demo = root / "examples/demo"
+    for line, fragments in [("fps = nan", ["[toml]", "fps is nan"]), ("fps = inf", ["fps is inf"]), ("fp = 2", ["[toml]", "did you mean 'fps'"])]:
+        rules = tmp_path / "rules.toml"
+        rules.write_text((demo / "rules.toml").read_text().replace("fps = 16", line))
+        refuse(zellige("catalog", demo / "manifest.csv", "--rules", rules), 2, *fragments)
+
+
+def test_too_many_ranks_are_refused(zellige, example, tmp_path):
+    refuse(zellige("plan", edited(example, tmp_path, "batch", lambda d: d.update(ranks=1 << 20)), "--profile", "h200"), 2, "ranks is 1048576", "65536")
+    path = edited(example, tmp_path, "batch", lambda d: d.update(ranks=1 << 16))
+    result = zellige("plan", path, "--profile", "h200", "--method", "disjoint")
+    assert result.code == 3 and "at most 4096 ranks" in result.out

@@ -20,7 +20,7 @@ ROOMS = {
 
 # Public header -> its room.
 PUBLIC = {
-    "error": "base", "units": "base", "log": "base", "env": "base", "version": "base",
+    "error": "base", "units": "base", "log": "base", "env": "base", "version": "base", "text": "base",
     "catalog": "catalog", "batch": "catalog", "manifest": "catalog",
     "profile": "profile",
     "placement": "placement", "anchor_proof": "placement", "check": "placement", "score": "placement", "schedule": "placement",

@@ -163,7 +163,7 @@ TEST(HtmlPage, DrawsTheFullestOfEveryFewRanksWhereThereAreMany) {
 
 TEST(HtmlPage, NamesOfTheOutsideWorldStayText) {
   const std::string evil = "</title><script>alert('x' & \"y\")</script>\x01";
-  const std::string shown = "</title><script>alert('x' & \"y\")</script>\uFFFD";
+  const std::string shown = "</title><script>alert('x' & \"y\")</script>\\u0001";
   Plan plan = worked_plan();
   plan.placement.sequences[0].id = evil;
   plan.method = evil;

@@ -21,7 +21,7 @@ TEST(Markup, EscapesTextAndAttributes) {
 }
 
 TEST(Markup, ReplacesWhatXmlCannotHold) {
-  EXPECT_EQ(escaped(std::string("a\0b\x1b[31m\x7f", 9)), "a\uFFFDb\uFFFD[31m\uFFFD");
+  EXPECT_EQ(escaped(std::string("a\0b\x1b[31m\x7f", 9)), "a\\u0000b\\u001b[31m\\u007f");
   EXPECT_EQ(escaped("tab\tline\n\u6f22\u5b57"), "tab\tline\n\u6f22\u5b57");
 }
 

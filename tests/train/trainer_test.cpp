@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/host_memory.h"
 #include "train/step_source.h"
 #include "train/tiny_run.h"
 #include "zellige/error.h"
@@ -242,9 +243,48 @@ TEST_F(Training, ALossThatIsNoNumberIsAnError) {
   config_.optimizer.lr = 1e30;
   config_.optimizer.clip_norm = 0;
   const Error error = refusal(config_);
-  EXPECT_EQ(error.code(), Code::internal);
-  EXPECT_THAT(error.what(), HasSubstr("step "));
-  EXPECT_THAT(error.what(), HasSubstr("nan"));
+  EXPECT_EQ(error.code(), Code::input);
+  EXPECT_THAT(error.what(), ::testing::ContainsRegex("step [01]: the .* is -?(nan|inf)"));
+}
+
+TEST_F(Training, TheLastUpdateIsLookedAtToo) {
+  config_.run.steps = 1;  // no later loss would show it
+  config_.run.precision = Precision::fp32;
+  config_.optimizer.lr = 1e30;
+  const Error error = refusal(config_);
+  EXPECT_EQ(error.code(), Code::input);
+  EXPECT_THAT(error.what(), HasSubstr("step 0: the parameters' norm after the update is inf"));
+}
+
+TEST_F(Training, MoreRanksThanFitAreRefusedBeforeTheyStart) {
+  const HostNeed need = host_need(config_);
+  EXPECT_GT(need.states.value, 0);
+  EXPECT_GT(need.activations.value, 0);
+  config_.ranks.count = 3;
+  EXPECT_NO_THROW(require_host_memory(config_, {3 * need.a_rank().value})) << "they just fit";
+  EXPECT_NO_THROW(require_host_memory(config_, {0})) << "nothing known, nothing refused";
+  try {
+    require_host_memory(config_, {3 * need.a_rank().value - 1});
+    ADD_FAILURE() << "three ranks in the room of two";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::input);
+    EXPECT_THAT(error.what(), HasSubstr("[ranks] count is 3"));
+    EXPECT_THAT(error.what(), HasSubstr("enough for 2"));
+  }
+  EXPECT_GT(available_host_memory().value, 1 << 20) << "this machine tells what it has";
+}
+
+TEST_F(Training, TheNeedOfARankGrowsWithWhatItHolds) {
+  const HostNeed need = host_need(config_);
+  TrainConfig more = config_;
+  more.model.layers *= 2;
+  EXPECT_GT(host_need(more).states, need.states);
+  more = config_;
+  more.batch.tokens_per_rank = {2 * config_.batch.tokens_per_rank.value};
+  EXPECT_GT(host_need(more).activations, need.activations);
+  more = config_;
+  more.run.precision = config_.run.precision == Precision::fp64 ? Precision::fp32 : Precision::fp64;
+  EXPECT_NE(host_need(more).states, need.states);
 }
 
 TEST_F(Training, OtherBackendsAndModelsAreRefused) {
