@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "zellige/error.h"
-#include "zellige/text.h"
 #include "zellige/schedule.h"
+#include "zellige/text.h"
 
 namespace zellige {
 namespace {

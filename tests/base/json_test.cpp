@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 namespace zellige {
 namespace {
@@ -88,6 +89,40 @@ TEST(Json, MissingAndUnknownFieldsSuggestTheNearest) {
   EXPECT_THAT(refusal(R"({"rank": 1})", read), HasSubstr("ranks is missing; is 'rank' misspelt?"));
   EXPECT_THAT(refusal(R"({"ranks": 1, "sed": 2})", read), HasSubstr("sed = 2 is not a field here"));
   EXPECT_THAT(refusal(R"({"ranks": 1, "rankz": 2})", read), HasSubstr("did you mean 'ranks'?"));
+}
+
+TEST(Json, OptionalFieldsAreSuggestedToo) {
+  const auto read = [](const JsonValue& root) {
+    JsonObject object(root);
+    if (object.has("seed")) object.at("seed");
+    object.finish();
+  };
+  EXPECT_THAT(refusal(R"({"sed": 2})", read), HasSubstr("did you mean 'seed'?"));
+}
+
+TEST(Json, StringsAreOneLineOfPrintableText) {
+  const auto as_string = [](const JsonValue& value) { value.string(); };
+  EXPECT_EQ(refusal("\"caf\u00e9\"", as_string), "");
+  for (const char* text : {R"("a\nb")", R"("\u001b[31m")", R"("\u009b")", R"("\u202e")", "\"\u2028\""}) {
+    EXPECT_THAT(refusal(text, as_string), HasSubstr("printable text, without U+")) << text;
+  }
+}
+
+TEST(Json, WhatTheParserSaysIsSaidOnce) {
+  const std::string said = refusal("{\n  x}", nothing);
+  EXPECT_THAT(said, HasSubstr("file.json: not JSON at line 2, column 3: syntax error"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("json.exception")));
+}
+
+TEST(Json, OtherFormatsAreCalledByTheirName) {
+  const JsonDocument document =
+      JsonDocument::from_value({{"lr", std::numeric_limits<double>::infinity()}}, {"x.toml", "toml"});
+  try {
+    JsonObject(document.root()).at("lr").number();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "[toml] x.toml: lr is inf; it must be a finite number");
+  }
 }
 
 TEST(Json, FormatAndVersionAreExpected) {

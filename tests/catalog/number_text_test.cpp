@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "zellige/text.h"
+
 namespace zellige {
 namespace {
 

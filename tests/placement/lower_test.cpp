@@ -332,6 +332,20 @@ TEST(Lower, RefusesMalformedPlacementsByName) {
   }
 }
 
+TEST(Lower, RefusesCountsThatWouldFillMemory) {
+  Placement placement = make_placement(1 << 16, 4, 4, 1, {{26, {1, 1, 2}, {0, 1}}});
+  EXPECT_EQ(lower(placement, 0).forward.size(), 3u) << "one wave is fine";
+  placement.exec.waves = 1024;  // 2 x 1024 x 3 exchanges of 2 x 65536 counts
+  try {
+    lower(placement, 0);
+    ADD_FAILURE() << "six gigabytes of counts";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::input);
+    EXPECT_THAT(error.what(), HasSubstr("1024 waves with a ring of 2 over 65536 ranks"));
+    EXPECT_THAT(error.what(), HasSubstr("6442450944 bytes"));
+  }
+}
+
 TEST(Lower, RefusesARankThatIsNone) {
   const Placement placement = make_placement(2, 4, 4, 1, {{9, {1, 2, 1}, {0, 1}}});
   EXPECT_NO_THROW(lower(placement, 1));
