@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige dry-run: will any step of an epoch run out of memory, and which take longest.
+#include <limits>
 #include <memory>
 
 #include <fmt/core.h>
@@ -7,6 +8,7 @@
 
 #include "interrupt.h"
 #include "numbers.h"
+#include "option_values.h"
 #include "planning.h"
 #include "progress.h"
 #include "subcommands.h"
@@ -277,15 +279,17 @@ void add_dry_run(CLI::App& root, Run& chosen) {
       ->required();
   command->add_option("--ranks", arguments->ranks, "Ranks to draw and plan for")
       ->required()
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(whole_number(1, kMostRanks));
   command->add_option("--tokens-per-rank", arguments->tokens_per_rank, "Token budget of a rank")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMostLong));
   command
       ->add_option("--video-share", arguments->video_share,
                    "Part of the tokens in videos, 0 to 1; the rules' own when not given")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--seed", arguments->seed, "Seed of the draw")->capture_default_str();
+      ->check(number_between(0, 1));
+  command->add_option("--seed", arguments->seed, "Seed of the draw")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
   command->add_option("--method", arguments->method, fmt::format("One of {}", fmt::join(planner_names(), ", ")))
       ->capture_default_str();
   command->add_option("--menu", arguments->menu, "Configurations to choose from, as in plan")
@@ -294,12 +298,12 @@ void add_dry_run(CLI::App& root, Run& chosen) {
   command->add_flag("--no-checkpointing", arguments->no_checkpointing,
                     "Price a built-in profile without activation checkpointing");
   command->add_option("--worst", arguments->worst, "Steps to list of each kind")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   command
       ->add_option("--time-limit", arguments->time_limit_s,
                    "Seconds after which the rest of the epoch, or of what would help, is left out")
-      ->check(CLI::PositiveNumber)
+      ->check(number_above(0, kMostSeconds))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

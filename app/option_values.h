@@ -23,5 +23,6 @@ CLI::Validator file_name();
 inline constexpr std::uint64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 inline constexpr std::uint64_t kMostLong = std::uint64_t{1} << 53;  ///< as in our files
 inline constexpr std::uint64_t kMostRanks = 1 << 16;                ///< of a batch
+inline constexpr double kMostSeconds = 1e6;                         ///< a time limit of eleven days is none
 
 }  // namespace zellige::app

@@ -13,12 +13,6 @@
 #include "zellige/text.h"
 
 namespace zellige::app {
-namespace {
-
-constexpr double kMostSeconds = 1e6;  // a time limit of more than eleven days is none
-
-}  // namespace
-
 void PlanningArguments::add_to(CLI::App& command) {
   command.add_option("BATCH", batch, "Batch to plan (JSON)")->required();
   command
@@ -29,7 +23,7 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"powers-of-two", "all"}))
       ->capture_default_str();
   command.add_option("--time-limit", options.time_limit_s, "Seconds after which the best plan so far is taken")
-      ->check(CLI::PositiveNumber)
+      ->check(number_above(0, kMostSeconds))
       ->capture_default_str();
   command
       .add_option("--work-limit", options.work_limit, "Deterministic limit of a CP-SAT solve, in its own unit; 0: none")
