@@ -67,6 +67,7 @@ int fail(Code code, const std::string& message, bool json) {
   if (json) {
     nlohmann::ordered_json body = {{"code", static_cast<int>(code)}, {"error", printable_lines(message)}};
     fmt::print("{}\n", body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    std::fflush(stdout);  // whoever calls may end the process without its farewells
   }
   return static_cast<int>(code);
 }
