@@ -146,16 +146,21 @@ TEST(ManifestFaults, PathsMustBeThereAndUtf8) {
                                  "b\xFF.mp4,81,480,832,x\n"
                                  ",81,480,832,x\n"
                                  "  ,,,,\n"
-                                 "\"\xE6\x96\x87\xE6\x9C\xAC, \"\"\xC3\xBC\"\"\nx.jpg\",1,480,832,\xFF\n"
-                                 "e.jpg,5,480,832,\n"));
+                                 "\"\xE6\x96\x87\xE6\x9C\xAC, \"\"\xC3\xBC\"\"x.jpg\",1,480,832,\xFF\n"
+                                 "e.jpg,5,480,832,\n"
+                                 "\"f\ng.jpg\",1,480,832,\n"
+                                 "h\x1b[2J.jpg,1,480,832,\n"));
   ASSERT_EQ(manifest.samples.size(), 1u);
-  EXPECT_EQ(manifest.samples[0].path, "\xE6\x96\x87\xE6\x9C\xAC, \"\xC3\xBC\"\nx.jpg");  // the caption is not read
-  ASSERT_EQ(manifest.skipped.size(), 4u);
+  EXPECT_EQ(manifest.samples[0].path, "\xE6\x96\x87\xE6\x9C\xAC, \"\xC3\xBC\"x.jpg");  // the caption is not read
+  ASSERT_EQ(manifest.skipped.size(), 6u);
   EXPECT_EQ(manifest.skipped[0].reason, "column path is not UTF-8 at byte 2");
   EXPECT_EQ(manifest.skipped[1].reason, "no path: column path is empty");
   EXPECT_EQ(manifest.skipped[2].reason, "the row is empty");
   EXPECT_EQ(manifest.skipped[3].reason, "column num_frames is '5'; an image has 1 frame");
   EXPECT_EQ(manifest.skipped[3].row, 5);
+  EXPECT_EQ(manifest.skipped[4].reason,
+            "column path is 'f\\u000ag.jpg'; it must be printable text, without U+000A at byte 2");
+  EXPECT_THAT(manifest.skipped[5].reason, HasSubstr("without U+001B at byte 2"));
   EXPECT_EQ(manifest.skipped[3].path, "e.jpg");
 }
 
@@ -212,7 +217,8 @@ TEST(ManifestFaults, JsonEntriesAreListedByRow) {
   EXPECT_EQ(lines.skipped[4].row, 6);
 }
 
-// Writes random records as CSV with every oddity that the format allows, and expects them back.
+// Writes random records as CSV with every oddity that the format allows, and expects them back; rows whose path is no
+// printable text are skipped, the ones behind them are not.
 TEST(ManifestFaults, RandomCsvComesBack) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -228,7 +234,13 @@ TEST(ManifestFaults, RandomCsvComesBack) {
     const std::string line_end = below(2) == 0 ? "\n" : "\r\n";
     std::string text = below(2) == 0 ? "\xEF\xBB\xBF" : "";
     text += "text,path,fps,width,num_frames,height" + line_end;
-    std::vector<std::pair<std::string, std::array<int, 3>>> expected;
+    struct Row {
+      std::string path;
+      std::array<int, 3> size;
+      std::int64_t row;
+    };
+    std::vector<Row> expected;
+    std::vector<std::int64_t> unprintable;
     const int rows = 1 + below(200);
     for (int row = 0; row < rows; ++row) {
       std::string caption, path = "x";
@@ -243,19 +255,27 @@ TEST(ManifestFaults, RandomCsvComesBack) {
       };
       text += quoted(caption) + "," + quoted(path) + "," + (below(2) == 0 ? "" : "25") + "," + number(size[2]) + "," +
               number(size[0]) + "," + number(size[1]) + line_end;
-      expected.emplace_back(path, size);
+      if (path.find_first_of("\n\r\t") == std::string::npos) {
+        expected.push_back({path, size, row + 1});
+      } else {
+        unprintable.push_back(row + 1);
+      }
       if (below(20) == 0) text += line_end;
     }
     const Scratch scratch;
     const Manifest manifest = read_manifest(scratch.file("random.csv", text));
-    EXPECT_TRUE(manifest.skipped.empty()) << manifest.skipped[0].reason;
+    ASSERT_EQ(manifest.skipped.size(), unprintable.size());
+    for (std::size_t i = 0; i < unprintable.size(); ++i) {
+      EXPECT_EQ(manifest.skipped[i].row, unprintable[i]);
+      EXPECT_THAT(manifest.skipped[i].reason, HasSubstr("printable"));
+    }
     ASSERT_EQ(manifest.samples.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_EQ(manifest.samples[i].path, expected[i].first);
-      EXPECT_EQ(manifest.samples[i].frames, expected[i].second[0]);
-      EXPECT_EQ(manifest.samples[i].height, expected[i].second[1]);
-      EXPECT_EQ(manifest.samples[i].width, expected[i].second[2]);
-      EXPECT_EQ(manifest.samples[i].row, static_cast<std::int64_t>(i) + 1);
+      EXPECT_EQ(manifest.samples[i].path, expected[i].path);
+      EXPECT_EQ(manifest.samples[i].frames, expected[i].size[0]);
+      EXPECT_EQ(manifest.samples[i].height, expected[i].size[1]);
+      EXPECT_EQ(manifest.samples[i].width, expected[i].size[2]);
+      EXPECT_EQ(manifest.samples[i].row, expected[i].row);
     }
   }
 }
