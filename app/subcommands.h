@@ -20,6 +20,7 @@ void add_check(CLI::App& root, Run& chosen);
 void add_compare(CLI::App& root, Run& chosen);
 void add_dry_run(CLI::App& root, Run& chosen);
 void add_explain(CLI::App& root, Run& chosen);
+void add_profile(CLI::App& root, Run& chosen);
 void add_train(CLI::App& root, Run& chosen);
 
 }  // namespace zellige::app

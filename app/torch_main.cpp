@@ -6,5 +6,9 @@
 int main(int argc, char** argv) {
   using namespace zellige::app;
   return run_command_line(
-      argc, argv, [] {}, [](CLI::App& root, Run& chosen) { add_train(root, chosen); });
+      argc, argv, [] {},
+      [](CLI::App& root, Run& chosen) {
+        add_train(root, chosen);
+        add_profile(root, chosen);
+      });
 }

@@ -15,7 +15,10 @@ struct TorchSubcommand {
 
 inline constexpr TorchSubcommand kTrain = {"train", "Train: draw, plan, check and run step after step"};
 
+inline constexpr TorchSubcommand kProfile = {
+    "profile", "Measure what every bucket costs under every configuration on this machine"};
+
 /// All of them: each is listed by `zellige --help` and has its add_... in torch_main.cpp.
-inline constexpr std::array kTorchSubcommands = {kTrain};
+inline constexpr std::array kTorchSubcommands = {kTrain, kProfile};
 
 }  // namespace zellige::app

@@ -11,7 +11,7 @@ add_library(zellige_library_all INTERFACE)
 set_target_properties(zellige_library_all PROPERTIES EXPORT_NAME zellige)
 target_link_libraries(zellige_library_all INTERFACE zellige_library_plan)
 if(ZELLIGE_TORCH)
-  target_link_libraries(zellige_library_all INTERFACE zellige_room_train)
+  target_link_libraries(zellige_library_all INTERFACE zellige_room_train zellige_room_calibrate)
 endif()
 add_library(zellige::zellige ALIAS zellige_library_all)
 

@@ -25,6 +25,7 @@ struct Price {
   Bytes memory;           ///< M_{s,c,r}
   PriceSource source = PriceSource::estimated;
   std::optional<double> spread;  ///< relative standard deviation of the measurement; with `measured` only
+  std::optional<double> error;   ///< expected relative error; with `interpolated` and `extrapolated` only
 
   bool operator==(const Price&) const = default;
 };
@@ -49,14 +50,22 @@ struct KernelRate {
   bool operator==(const KernelRate&) const = default;
 };
 
-/// What a profile was measured on; used elsewhere it is stale.
+/// What a profile was measured on; used elsewhere it is stale (why_stale). The model is the catalog's.
 struct ProfileKey {
   std::string device;
-  std::string driver;
-  int executor = 0;  ///< kExecutorVersion
+  std::string driver;  ///< empty: nobody measured it
+  int executor = 0;    ///< kExecutorVersion
   bool checkpointing = true;
+  std::string torch;      ///< version of libtorch; empty: not known
+  std::string precision;  ///< of the layers, "fp32", "fp64" or "bf16"; empty: not known
+  int ranks = 0;          ///< that ran at once; 0: not known
   bool operator==(const ProfileKey&) const = default;
 };
+
+/// Why prices measured on `measured` do not hold on `here`, each difference named with both values; empty when they do.
+/// What one side does not know is no difference, nor is the number of ranks but on a CPU, whose ranks share it. An
+/// estimate (no driver) is never stale: it was not measured anywhere.
+std::string why_stale(const ProfileKey& measured, const ProfileKey& here);
 
 /// Prices, memory limits, links and kernels: data only. File format "zellige.profile" version 1.
 /// Threads: const after construction, so any number of readers.

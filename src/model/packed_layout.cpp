@@ -9,8 +9,10 @@ namespace {
 constexpr double kTheta = 1e4;
 
 // exp(i * angle) of every token and channel pair, [tokens, 1, head_dim / 2].
-at::Tensor turns_of(const std::vector<PackedSegment>& segments, std::int64_t num_tokens, int head_dim) {
-  const at::Tensor places = at::empty({num_tokens, 3}, at::kDouble);
+// Computed on the device: of a long video it is tens of millions of sines.
+at::Tensor turns_of(const std::vector<PackedSegment>& segments, std::int64_t num_tokens, int head_dim,
+                    at::Device device) {
+  at::Tensor places = at::empty({num_tokens, 3}, at::kDouble);
   double* place = places.data_ptr<double>();
   for (const PackedSegment& segment : segments) {
     const auto [frames, height, width] = segment.grid;
@@ -20,12 +22,13 @@ at::Tensor turns_of(const std::vector<PackedSegment>& segments, std::int64_t num
       *place++ = static_cast<double>(token % width);
     }
   }
+  places = places.to(device);
   const std::int64_t pairs = head_dim / 2;
   const std::int64_t third = pairs / 3;
   std::vector<at::Tensor> angles;
   const std::int64_t axis_pairs[3] = {pairs - 2 * third, third, third};
   for (int axis = 0; axis < 3; ++axis) {
-    const at::Tensor exponent = at::arange(axis_pairs[axis], at::kDouble) / static_cast<double>(axis_pairs[axis]);
+    const at::Tensor exponent = at::arange(axis_pairs[axis], places.options()) / static_cast<double>(axis_pairs[axis]);
     angles.push_back(places.select(1, axis).unsqueeze(1) * at::pow(kTheta, -exponent));
   }
   const at::Tensor angle = at::cat(angles, 1).unsqueeze(1);
@@ -49,7 +52,7 @@ PackedLayout::PackedLayout(const std::vector<PackedSegment>& segments, const Wan
   counts_.push_back(0);
   for (std::size_t i = 0; i < counts_.size(); ++i) rows_.push_back(counts_[i] * lengths_[i]);
   const at::ScalarType complex = at::toComplexType(at::typeMetaToScalarType(wide.dtype()));
-  turns_ = turns_of(segments, num_tokens_, config.head_dim).to(wide.device(), complex);
+  turns_ = turns_of(segments, num_tokens_, config.head_dim, wide.device()).to(complex);
 }
 
 at::Tensor PackedLayout::spread(const at::Tensor& rows) const {

@@ -42,7 +42,33 @@ std::string why_wrong(const ModelGeometry& model, const Bucket& bucket, const Pr
   if (price.spread && price.source != PriceSource::measured) {
     return "a spread belongs to measured prices, not to " + std::string(name(price.source)) + " ones";
   }
+  if (price.error && price.source != PriceSource::interpolated && price.source != PriceSource::extrapolated) {
+    return "an error belongs to interpolated and extrapolated prices, not to " + std::string(name(price.source)) +
+           " ones";
+  }
   return "";
+}
+
+std::string why_stale(const ProfileKey& measured, const ProfileKey& here) {
+  if (measured.driver.empty()) return "";
+  std::vector<std::string> differences;
+  const auto compare = [&](const char* what, const std::string& there, const std::string& now) {
+    if (!there.empty() && !now.empty() && there != now) {
+      differences.push_back(std::string(what) + " " + in_quotes(there) + ", here " + in_quotes(now));
+    }
+  };
+  const auto yes_or_no = [](bool value) { return std::string(value ? "on" : "off"); };
+  compare("device", measured.device, here.device);
+  compare("driver", measured.driver, here.driver);
+  compare("executor", std::to_string(measured.executor), std::to_string(here.executor));
+  compare("activation checkpointing", yes_or_no(measured.checkpointing), yes_or_no(here.checkpointing));
+  compare("libtorch", measured.torch, here.torch);
+  compare("precision", measured.precision, here.precision);
+  const bool share_a_cpu = measured.device.starts_with("CPU");
+  if (share_a_cpu && measured.ranks != 0 && here.ranks != 0) {
+    compare("ranks", std::to_string(measured.ranks), std::to_string(here.ranks));
+  }
+  return differences.empty() ? "" : "measured with " + joined(differences);
 }
 
 void Profile::set_prices(BucketIndex bucket, std::vector<Price> prices) {

@@ -79,6 +79,11 @@ PricedBucket price_from(const JsonValue& value, const Catalog& catalog) {
   } else if (row.price.source == PriceSource::measured) {
     object.at("spread");  // refuses: measured prices say how sure they are
   }
+  if (object.has("error")) {
+    const JsonValue error = object.at("error");
+    row.price.error = error.number();
+    if (*row.price.error < 0) error.refuse("it must not be negative");
+  }
   object.finish();
   if (std::string reason = why_wrong(catalog.model, catalog.buckets[row.bucket], row.price); !reason.empty()) {
     value.refuse(reason);
@@ -114,6 +119,9 @@ ProfileKey key_from(const JsonValue& value) {
   key.driver = object.at("driver").string();
   key.executor = small_integer(object.at("executor"), 0);
   key.checkpointing = object.at("checkpointing").boolean();
+  if (object.has("torch")) key.torch = text_in(object.at("torch"));
+  if (object.has("precision")) key.precision = one_of(object.at("precision"), {"fp32", "fp64", "bf16"});
+  if (object.has("ranks")) key.ranks = small_integer(object.at("ranks"), 1);
   object.finish();
   return key;
 }
@@ -150,6 +158,7 @@ OrderedJson to_json(const Price& price, const Bucket& bucket) {
                       {"memory_bytes", price.memory.value},
                       {"source", name(price.source)}};
   if (price.spread) json["spread"] = *price.spread;
+  if (price.error) json["error"] = *price.error;
   return json;
 }
 
@@ -167,6 +176,15 @@ OrderedJson to_json(const KernelRate& rate) {
           {"flops_per_us", rate.flops_per_us}};
 }
 
+OrderedJson to_json(const ProfileKey& key) {
+  OrderedJson json = {
+      {"device", key.device}, {"driver", key.driver}, {"executor", key.executor}, {"checkpointing", key.checkpointing}};
+  if (!key.torch.empty()) json["torch"] = key.torch;
+  if (!key.precision.empty()) json["precision"] = key.precision;
+  if (key.ranks != 0) json["ranks"] = key.ranks;
+  return json;
+}
+
 OrderedJson to_json(const Profile& profile) {
   OrderedJson prices = OrderedJson::array();
   for (std::size_t i = 0; i < profile.catalog.buckets.size(); ++i) {
@@ -181,11 +199,7 @@ OrderedJson to_json(const Profile& profile) {
   return {{"format", kFormat},
           {"version", kVersion},
           {"catalog", to_json(profile.catalog)},
-          {"key",
-           {{"device", profile.key.device},
-            {"driver", profile.key.driver},
-            {"executor", profile.key.executor},
-            {"checkpointing", profile.key.checkpointing}}},
+          {"key", to_json(profile.key)},
           {"step_base_us", profile.step_base.value},
           {"memory", {{"base_bytes", profile.memory_base.value}, {"usable_bytes", profile.memory_usable.value}}},
           {"prices", std::move(prices)},

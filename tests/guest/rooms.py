@@ -27,7 +27,7 @@ PUBLIC = {
     "planner": "plan", "dry_run": "plan",
     "engine": "engine", "thread_ranks": "engine", "process_group": "engine",
     "flow": "model", "model": "model",
-    "calibrate": "calibrate",
+    "calibrate": "calibrate", "step_timer": "calibrate",
     "trainer": "train",
     "report": "report",
 }  # fmt: skip

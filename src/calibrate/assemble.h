@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "calibrate/points.h"
+
+namespace zellige {
+
+/// Where prices that were not measured come from, and what a profile says beside prices.
+struct Assembly {
+  Catalog catalog;
+  ProfileKey key;
+  std::string estimate = "cpu";  ///< built-in profile that estimates are scaled from
+  int ranks = 1;                 ///< that measured; configurations of more are estimated
+  int element_bytes = 2;         ///< of activations
+  Bytes memory_base, memory_usable;
+};
+
+/// A profile of measured points: each price is the sequence's time scaled from `depth` blocks to all. Lengths between
+/// and beyond the measured ones follow a LengthCurve; a configuration without any point, or of more ranks than
+/// measured, is the built-in estimate times measured / estimated of the nearest configuration that was measured for
+/// that bucket.
+Profile assemble(const Points& points, const Assembly& assembly);
+
+/// Predicted step of `count` sequences a rank set, all blocks, without gradient sync and optimizer.
+double predicted_us(const Points& points, int layers, const MeasuredPoint& point, int count);
+
+}  // namespace zellige
