@@ -84,8 +84,9 @@ TEST(Assemble, ScalesBlocksAndCountsTheEndsOnce) {
       EXPECT_EQ(price->spread, 0.02);
       EXPECT_FALSE(price->error);
       EXPECT_EQ(price->memory, memory_terms(all.model, Tokens{tokens}, c).total());
-      if (!c.is_whole())
+      if (!c.is_whole()) {
         EXPECT_NEAR(static_cast<double>(price->exchange.value), 0.3 * static_cast<double>(tokens), 0.51);
+      }
     }
   }
 }
