@@ -174,6 +174,7 @@ Code run(Arguments arguments) {
   const std::string partial = arguments.output + ".partial";
   std::error_code status;
   if (arguments.resume && std::filesystem::exists(partial, status)) options.resume = read_text(partial);
+  options.flash_attention_3 = Env::from_process().flash_attention_3.value_or("");
   const Interrupt interrupt;
   options.stop = interrupt.token();
   ProgressLine line;

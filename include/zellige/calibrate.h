@@ -30,7 +30,9 @@ struct CalibrateOptions {
   double spread = 0.01;       ///< a point is done when its relative standard deviation is below this
   double budget_s = 600;      ///< time for all; what is not measured by then is interpolated, extrapolated or estimated
   double longest_run_s = 60;  ///< a point whose single run is expected to take longer is not measured
-  std::string device;         ///< of built_in_profile: estimates of what is not measured are scaled from it
+  /// Library that registers FlashAttention-3's operators; empty: what the process has registered already.
+  std::string flash_attention_3;
+  std::string device;  ///< of built_in_profile: estimates of what is not measured are scaled from it
   /// Measurements so far as JSON, after each point, on rank 0; what a later call takes as `resume`.
   std::function<void(const std::string&)> save;
   std::string resume;  ///< rank 0's counts

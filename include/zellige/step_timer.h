@@ -8,6 +8,7 @@
 
 #include "zellige/calibrate.h"
 #include "zellige/catalog.h"
+#include "zellige/engine.h"
 #include "zellige/model.h"
 #include "zellige/placement.h"
 
@@ -24,7 +25,7 @@ class StepTimer {
  public:
   /// @param depth  blocks; the model's own where 0
   StepTimer(c10::intrusive_ptr<c10d::ProcessGroup> group, const WanConfig& model,
-            const WanTransformer::Options& options, int depth, bool checkpointing);
+            const WanTransformer::Options& options, int depth, bool checkpointing, const EngineOptions& engine = {});
   ~StepTimer();
   StepTimer(StepTimer&&) noexcept;
 

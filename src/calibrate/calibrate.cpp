@@ -101,7 +101,11 @@ class Profiler {
   void tell(double done, const std::string& what) const {
     if (together_.rank() == 0 && options_.progress) options_.progress(std::min(1.0, done), what);
   }
-  StepTimer timer(int depth) const { return StepTimer(group_, model_, precision_, depth, options_.checkpointing); }
+  StepTimer timer(int depth) const {
+    EngineOptions engine;
+    engine.flash_attention_3 = options_.flash_attention_3;
+    return StepTimer(group_, model_, precision_, depth, options_.checkpointing, engine);
+  }
   Sample sample(StepTimer& timer, const Bucket& bucket, Configuration config, int count, double allowed_s) const {
     timer.begin(uniform_placement(options_.catalog, bucket, config, together_.ranks(), count), options_.catalog);
     return measure(timer, options_, allowed_s);

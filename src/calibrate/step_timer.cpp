@@ -33,10 +33,10 @@ std::array<std::int64_t, 3> grid_of(const ModelGeometry& model, const Bucket& bu
 
 struct StepTimer::State {
   State(c10::intrusive_ptr<c10d::ProcessGroup> group, const WanConfig& config, const WanTransformer::Options& options,
-        bool with_checkpointing)
+        bool with_checkpointing, const EngineOptions& engine_options)
       : together(group, options.device),
         model(config, options),
-        engine(std::move(group)),
+        engine(std::move(group), engine_options),
         checkpointing(with_checkpointing),
         meter(options.device) {
     // Values decide no times; any that stay numbers will do.
@@ -55,8 +55,8 @@ struct StepTimer::State {
 };
 
 StepTimer::StepTimer(c10::intrusive_ptr<c10d::ProcessGroup> group, const WanConfig& model,
-                     const WanTransformer::Options& options, int depth, bool checkpointing)
-    : state_(std::make_unique<State>(std::move(group), of_depth(model, depth), options, checkpointing)) {}
+                     const WanTransformer::Options& options, int depth, bool checkpointing, const EngineOptions& engine)
+    : state_(std::make_unique<State>(std::move(group), of_depth(model, depth), options, checkpointing, engine)) {}
 StepTimer::~StepTimer() = default;
 StepTimer::StepTimer(StepTimer&&) noexcept = default;
 
