@@ -18,6 +18,22 @@ double scaled_to(int layers, const Points& points, std::int64_t tokens, int degr
   return ends + (of_depth_us - ends) * layers / points.depth;
 }
 
+/// What one sequence takes of a rank with all blocks, from the peak of a run of `depth` of them.
+double need_bytes(const MeasuredPoint& p, const Points& points, const Assembly& assembly) {
+  const ModelGeometry& model = assembly.catalog.model;
+  const double peak = std::max(1.0, static_cast<double>(p.peak_bytes - workspace(points).value)) / p.sequences;
+  // A checkpointed block more keeps its input and no more, which the model counts exactly; without checkpointing it
+  // keeps all that a block keeps, which is what was measured.
+  if (!assembly.key.checkpointing) return peak * model.layers / points.depth;
+  const auto modelled = [&](int layers) {
+    ModelGeometry of_layers = model;
+    of_layers.layers = layers;
+    return static_cast<double>(
+        memory_terms(of_layers, p.tokens, p.config, {.element_bytes = assembly.element_bytes}).total().value);
+  };
+  return peak + modelled(model.layers) - modelled(points.depth);
+}
+
 /// How much of one configuration another one shares: the priority with which it stands in for it.
 int likeness(Configuration a, Configuration b) {
   return 2 * ((a.q > 1) == (b.q > 1)) + 2 * ((a.h > 1) == (b.h > 1)) + 2 * ((a.k > 1) == (b.k > 1)) +
@@ -34,6 +50,22 @@ Price exact_price(Configuration config, double time_us, double exchange_us) {
 
 }  // namespace
 
+Bytes workspace(const Points& points) {
+  const MeasuredPoint* longest = nullptr;
+  const MeasuredPoint* shortest = nullptr;
+  for (const MeasuredPoint& p : points.points) {
+    // Many short sequences also hold many texts: one sequence alone tells tokens from the rest.
+    if (!p.config.is_whole() || p.sequences > 1) continue;
+    if (longest == nullptr || p.tokens > longest->tokens) longest = &p;
+    if (shortest == nullptr || p.tokens < shortest->tokens) shortest = &p;
+  }
+  if (longest == shortest) return {};
+  const double slope = static_cast<double>(longest->peak_bytes - shortest->peak_bytes) /
+                       static_cast<double>(longest->tokens.value - shortest->tokens.value);
+  const double rest = static_cast<double>(shortest->peak_bytes) - slope * static_cast<double>(shortest->tokens.value);
+  return {std::llround(std::clamp(rest, 0.0, static_cast<double>(shortest->peak_bytes)))};
+}
+
 double predicted_us(const Points& points, int layers, const MeasuredPoint& point, int count) {
   return points.full_fixed_us.value_or(0) +
          count * scaled_to(layers, points, point.tokens.value, point.config.degree(), point.time_us);
@@ -41,9 +73,10 @@ double predicted_us(const Points& points, int layers, const MeasuredPoint& point
 
 Profile assemble(const Points& points, const Assembly& assembly) {
   const ModelGeometry& model = assembly.catalog.model;
-  std::map<Configuration, LengthCurve> times, exchanges;
+  std::map<Configuration, LengthCurve> times, exchanges, needs;
   for (const MeasuredPoint& p : points.points) {
     times[p.config].add(p.tokens.value, scaled_to(model.layers, points, p.tokens.value, p.config.degree(), p.time_us));
+    needs[p.config].add(p.tokens.value, need_bytes(p, points, assembly));
     if (!p.config.is_whole()) {
       exchanges[p.config].add(p.tokens.value, std::max(1e-3, p.exchange_us * model.layers / points.depth));
     }
@@ -58,10 +91,26 @@ Profile assemble(const Points& points, const Assembly& assembly) {
   profile.catalog = assembly.catalog;
   profile.key = assembly.key;
   profile.links = estimates.links;
-  profile.memory_base = assembly.memory_base;
+  profile.memory_base = assembly.memory_base + workspace(points);
   profile.memory_usable = assembly.memory_usable;
   profile.step_base.value = std::llround(points.full_fixed_us.value_or(0) + points.gradient_sync_us.value_or(0) +
                                          points.optimizer_us.value_or(0));
+  // The measured configuration that is most like another; of equals the one of most ranks.
+  const auto like = [](const std::map<Configuration, LengthCurve>& curves, Configuration config) {
+    return std::ranges::max_element(
+        curves, {}, [&](const auto& entry) { return std::pair(likeness(entry.first, config), entry.first.degree()); });
+  };
+  const auto need_of = [&](Tokens tokens, Configuration config) -> Bytes {
+    if (const auto curve = needs.find(config); curve != needs.end()) {
+      return {std::llround(curve->second.at(tokens.value).value)};
+    }
+    const auto nearest = like(needs, config);
+    const auto modelled = [&](Configuration c) {
+      const MemoryOptions options{.checkpointing = assembly.key.checkpointing, .element_bytes = assembly.element_bytes};
+      return static_cast<double>(memory_terms(model, tokens, c, options).total().value);
+    };
+    return {std::llround(nearest->second.at(tokens.value).value * modelled(config) / modelled(nearest->first))};
+  };
   for (std::size_t b = 0; b < assembly.catalog.buckets.size(); ++b) {
     const auto bucket = static_cast<BucketIndex>(b);
     const Tokens tokens = assembly.catalog.buckets[b].tokens;
@@ -80,20 +129,14 @@ Profile assemble(const Points& points, const Assembly& assembly) {
           price.error = time.error;
         }
       } else {
-        // The measured configuration that is most like it; of equals the one of most ranks.
-        const auto like = std::ranges::max_element(times, {}, [&](const auto& entry) {
-          return std::pair(likeness(entry.first, estimate.config), entry.first.degree());
-        });
-        const Price& estimated_like = *estimates.find(bucket, like->first);
-        const double ratio = like->second.at(tokens.value).value / static_cast<double>(estimated_like.time.value);
+        const auto nearest = like(times, estimate.config);
+        const Price& estimated_like = *estimates.find(bucket, nearest->first);
+        const double ratio = nearest->second.at(tokens.value).value / static_cast<double>(estimated_like.time.value);
         price = exact_price(estimate.config, static_cast<double>(estimate.time.value) * ratio,
                             static_cast<double>(estimate.exchange.value));
         price.source = PriceSource::estimated;
       }
-      price.memory =
-          memory_terms(model, tokens, price.config,
-                       {.checkpointing = assembly.key.checkpointing, .element_bytes = assembly.element_bytes})
-              .total();
+      price.memory = need_of(tokens, price.config);
       prices.push_back(std::move(price));
     }
     profile.set_prices(bucket, std::move(prices));

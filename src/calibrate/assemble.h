@@ -19,7 +19,13 @@ struct Assembly {
 /// and beyond the measured ones follow a LengthCurve; a configuration without any point, or of more ranks than
 /// measured, is the built-in estimate times measured / estimated of the nearest configuration that was measured for
 /// that bucket.
+/// Needs of memory are the measured peaks, less the workspace, with the inputs that further checkpointed blocks keep;
+/// where nothing was measured, the analytical model in the proportion of the nearest configuration.
 Profile assemble(const Points& points, const Assembly& assembly);
+
+/// Memory that a run takes whatever sequences it has (casts of weights, workspaces): what the peaks of single whole
+/// sequences leave for no tokens, by the line through the longest and the shortest; 0 with fewer than two.
+Bytes workspace(const Points& points);
 
 /// Predicted step of `count` sequences a rank set, all blocks, without gradient sync and optimizer.
 double predicted_us(const Points& points, int layers, const MeasuredPoint& point, int count);

@@ -36,6 +36,10 @@ double ends_us(std::int64_t tokens, Configuration c) {
   return kToken * static_cast<double>((tokens + c.degree() - 1) / c.degree());
 }
 
+/// What one block of one rank's part holds, and what is there whatever runs.
+constexpr std::int64_t kWorkspace = 1'000'000;
+std::int64_t peak_bytes(std::int64_t tokens, Configuration c) { return kWorkspace + 200'000 * tokens / c.degree(); }
+
 Points measured(const Catalog& catalog, const std::vector<Configuration>& configs,
                 const std::vector<std::size_t>& buckets) {
   Points points;
@@ -49,7 +53,8 @@ Points measured(const Catalog& catalog, const std::vector<Configuration>& config
     for (const Configuration& c : configs) {
       const std::int64_t tokens = catalog.buckets[b].tokens.value;
       points.points.push_back({Tokens{tokens}, c, 1, block_us(tokens, c) + ends_us(tokens, c),
-                               c.is_whole() ? 0.0 : 0.01 * static_cast<double>(tokens), 0.02, 3, 0});
+                               c.is_whole() ? 0.0 : 0.01 * static_cast<double>(tokens), 0.02, 3,
+                               peak_bytes(tokens, c)});
     }
   }
   return points;
@@ -63,7 +68,7 @@ Assembly assembly_of(const Catalog& catalog) {
   assembly.estimate = "h200";
   assembly.ranks = 2;
   assembly.memory_base.value = 1000;
-  assembly.memory_usable.value = 2000;
+  assembly.memory_usable.value = 3'000'000;
   return assembly;
 }
 
@@ -74,6 +79,7 @@ TEST(Assemble, ScalesBlocksAndCountsTheEndsOnce) {
   const std::vector<Configuration> configs = {{}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}};
   const Profile profile = assemble(measured(all, configs, {0, 1, 3, 4, 5}), assembly_of(all));
   EXPECT_EQ(profile.step_base.value, 1200 + 110);
+  EXPECT_EQ(profile.memory_base.value, 1000 + kWorkspace);
   for (std::size_t b = 0; b < all.buckets.size(); ++b) {
     const std::int64_t tokens = all.buckets[b].tokens.value;
     for (const Configuration& c : configs) {
@@ -83,7 +89,10 @@ TEST(Assemble, ScalesBlocksAndCountsTheEndsOnce) {
       EXPECT_EQ(price->source, PriceSource::measured) << "a portrait is as long as its landscape";
       EXPECT_EQ(price->spread, 0.02);
       EXPECT_FALSE(price->error);
-      EXPECT_EQ(price->memory, memory_terms(all.model, Tokens{tokens}, c).total());
+      // 29 blocks more keep their inputs: bf16, 1,536 wide.
+      const std::int64_t chunk = (tokens + c.degree() - 1) / c.degree();
+      EXPECT_NEAR(static_cast<double>(price->memory.value),
+                  static_cast<double>(peak_bytes(tokens, c) - kWorkspace + 29 * chunk * 1536 * 2), 1);
       if (!c.is_whole()) {
         EXPECT_NEAR(static_cast<double>(price->exchange.value), 0.3 * static_cast<double>(tokens), 0.51);
       }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The analytical memory model against allocations counted while real blocks run on thread ranks.
-#include <cstdio>
-#include <mutex>
-
 #include <gtest/gtest.h>
 
 #include "calibrate/measurement.h"
@@ -60,31 +57,32 @@ std::int64_t model_of(const Setting& s) {
                        .value;
 }
 
-TEST(MemoryTerms, Explore) {
+// A checkpointed block more keeps its input and nothing else: to the byte, whole and split, in either precision.
+TEST(MemoryTerms, ABlocksInputIsCountedExactly) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const bool checkpointing : {true, false}) {
-      for (const Configuration& c : {Configuration{}, Configuration{2, 1, 1}, Configuration{1, 2, 1},
-                                     Configuration{1, 1, 2}, Configuration{2, 2, 1}, Configuration{1, 1, 4}}) {
-        for (const std::size_t bucket : {1u, 2u}) {
-          for (const int layers : {1, 3}) {
-            Setting s;
-            s.layers = layers;
-            s.compute = type;
-            s.checkpointing = checkpointing;
-            s.config = c;
-            s.bucket = bucket;
-            const double tokens = bucket == 1 ? 1024 : 2304;
-            const double l = tokens / c.degree();
-            std::printf(
-                "%s ckpt %d %s L %5.0f layers %d: measured %8.0f  model %8.0f  ratio %.3f   bytes/token/d %.1f model "
-                "%.1f\n",
-                c10::toString(type), checkpointing, text(c).c_str(), tokens, layers, double(peak_of(s)),
-                double(model_of(s)), double(peak_of(s)) / double(model_of(s)), double(peak_of(s)) / l / 128,
-                double(model_of(s)) / l / 128);
-          }
-        }
-      }
+    for (const Configuration& c :
+         {Configuration{}, Configuration{2, 1, 1}, Configuration{1, 2, 1}, Configuration{1, 1, 2}}) {
+      SCOPED_TRACE(text(c));
+      Setting s;
+      s.compute = type;
+      s.config = c;
+      s.bucket = 0;
+      const std::int64_t three = peak_of(s), three_modelled = model_of(s);
+      s.layers = 2;
+      EXPECT_EQ(three - peak_of(s), three_modelled - model_of(s));
+      EXPECT_GT(three_modelled, model_of(s));
     }
+  }
+}
+
+// What the model leaves out (copies in fp32 for norms, rows of the modulation, kernels' workspaces) is measured by the
+// profiler; it never counts more than there is.
+TEST(MemoryTerms, NeverCountsWhatIsNotThere) {
+  for (const bool checkpointing : {true, false}) {
+    Setting s;
+    s.checkpointing = checkpointing;
+    s.bucket = 0;
+    EXPECT_LT(model_of(s), peak_of(s));
   }
 }
 
