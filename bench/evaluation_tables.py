@@ -229,6 +229,41 @@ def checked_batches(rows):
     return markdown(["class", "batches", "plans asked for", "most ranks"] + outcomes + ["refused"], out)
 
 
+def profile_accuracy(rows):
+    out = [[row["composition"], f"{row['measured_us'] / 1e6:.3f}", f"{row['predicted_us'] / 1e6:.3f}", f"{100 * row['error']:+.2f}"]
+           for row in rows if row["composition"] != "all"]  # fmt: skip
+    total = find(rows, composition="all")[0]
+    out.append(["mean absolute error", "", f"{total['mae_us'] / 1e6:.3f}", f"{100 * total['mape']:.2f}"])
+    out.append(["the same with exchanges taken as hidden", "", "", f"{100 * total['exchange_hidden_mape']:.2f}"])
+    return markdown(["videos' configurations", "measured, s", "predicted, s", "off by, %"], out)
+
+
+def memory_accuracy(rows):
+    gib = 1 << 30
+    out = []
+    for row in rows:
+        if row["composition"] == "all":
+            continue
+        measured, base = row["measured_need_bytes"], row["base_bytes"]
+        peak = row["predicted_from_peaks_bytes"] + row["workspace_bytes"]
+        out.append([row["composition"], f"{(base + measured) / gib:.3f}", f"{(base + peak) / gib:.3f}", f"{100 * ((base + peak) / (base + measured) - 1):+.2f}",
+                    f"{100 * (row['analytic_need_bytes'] / measured - 1):+.1f}"])  # fmt: skip
+    total = find(rows, composition="all")[0]
+    out.append(["mean absolute error", "", "", f"{100 * total['from_peaks_peak_mape']:.2f}", f"{100 * total['analytic_need_mape']:.1f}"])
+    return markdown(["videos' configurations", "peak measured, GiB", "predicted, GiB", "off by, %", "need by the analytical model alone, %"], out)
+
+
+def profile_h200(rows):
+    out = []
+    for row in rows:
+        if "error" in row:
+            out.append([row["bucket"], f"{row['tokens']:,}", " ".join(map(str, row["config"])), f"{row['measured_us'] / 1e6:.3f}",
+                        f"{100 * row['spread']:.1f}" if row["repeats"] > 1 else "-", f"{row['estimated_us'] / 1e6:.3f}", f"{100 * row['error']:+.1f}"])  # fmt: skip
+    errors = [abs(row["error"]) for row in rows if "error" in row]
+    out.append(["mean absolute error", "", "", "", "", "", f"{100 * mean(errors):.1f}"])
+    return markdown(["bucket", "tokens", "q h k", "measured, s", "spread, %", "estimated, s", "off by, %"], out)
+
+
 # Block of the document -> the result that it shows and how.
 TABLES = {
     "suites-papers-device": ("methods_suites", lambda rows: suites(rows, is_papers_device)),
@@ -243,6 +278,9 @@ TABLES = {
     "price-error": ("price_error", price_error),
     "checked-batches": ("checked_batches", checked_batches),
     **gpu_tables.TABLES,
+    "profile-accuracy": ("profile_accuracy", profile_accuracy),
+    "memory-accuracy": ("memory_accuracy", memory_accuracy),
+    "profile-h200": ("profile_h200", profile_h200),
 }
 
 

@@ -178,9 +178,21 @@ def price_error(rows):
     save(figure, "price_error", panels)
 
 
+def profile_accuracy(rows):
+    rows = [row for row in rows if row["composition"] != "all"]
+    figure, axes = plt.subplots(figsize=(3.8, 3.4))
+    measured = [row["measured_us"] / 1e6 for row in rows]
+    most = 1.1 * max(measured)
+    axes.plot([0, most], [0, most], color="#999999", linewidth=1)
+    axes.plot(measured, [row["predicted_us"] / 1e6 for row in rows], "o", color="#1b6f8a", markersize=4)
+    axes.set_xlabel("measured step, s")
+    axes.set_ylabel("predicted step, s")
+    save(figure, "profile_accuracy", [axes])
+
+
 def main():
     wanted = sys.argv[1:]
-    for draw in (fig1, fig3a, fig6, methods_suites, methods_scale, price_error):
+    for draw in (fig1, fig3a, fig6, methods_suites, methods_scale, price_error, profile_accuracy):
         rows = rows_of(draw.__name__)
         if rows is not None and (not wanted or draw.__name__ in wanted):
             draw(rows)
