@@ -249,9 +249,11 @@ class Profiler {
       point.repeats = found.repeats;
       point.peak_bytes = found.peak_bytes;
       points_.points.push_back(point);
+      // What the allocator holds beyond the largest peak so far is lost to fragments; less than that is cache.
       const AllocatorState state = allocator_state(precision_.device);
-      points_.slack_bytes = static_cast<std::int64_t>(together_.most(static_cast<double>(
-          std::max(points_.slack_bytes, state.reserved_bytes - state.allocated_bytes - found.peak_bytes))));
+      largest_bytes_ = std::max(largest_bytes_, state.allocated_bytes + found.peak_bytes);
+      points_.slack_bytes = static_cast<std::int64_t>(
+          together_.most(static_cast<double>(std::max<std::int64_t>(0, state.reserved_bytes - largest_bytes_))));
       faster = found.seconds / (expected_us * scale / 1e6);
       save();
     }
@@ -353,6 +355,7 @@ class Profiler {
   Profile estimates_;
   Points points_;
   std::vector<Wanted> wanted_;
+  std::int64_t largest_bytes_ = 0;  // allocated at once so far
   Clock::time_point start_ = Clock::now();
 };
 

@@ -113,5 +113,52 @@ TEST(MatchBuckets, NamesBothSidesOfAMismatch) {
       << "a bucket that no sequence uses may be missing";
 }
 
+TEST(Profile, AnErrorBelongsToWhatWasGuessed) {
+  Profile profile;
+  profile.catalog.model = model_preset("tiny");
+  profile.catalog.buckets = {{"b", MediaKind::image, 1, 256, 256, Tokens{256}}};
+  Price price{{}, Microseconds{10}, Microseconds{0}, Bytes{1}};
+  price.error = 0.1;
+  for (const PriceSource source : {PriceSource::interpolated, PriceSource::extrapolated}) {
+    price.source = source;
+    EXPECT_NO_THROW(profile.set_prices(0, {price}));
+  }
+  for (const PriceSource source : {PriceSource::measured, PriceSource::estimated}) {
+    price.source = source;
+    EXPECT_THROW(profile.set_prices(0, {price}), Error);
+  }
+}
+
+TEST(Profile, IsStaleWhereItWasNotMeasured) {
+  ProfileKey key;
+  key.device = "NVIDIA H200";
+  key.driver = "580";
+  key.executor = 1;
+  key.torch = "2.11.0";
+  key.precision = "bf16";
+  key.ranks = 2;
+  EXPECT_EQ(why_stale(key, key), "");
+  const auto with = [&](auto change) {
+    ProfileKey here = key;
+    change(here);
+    return why_stale(key, here);
+  };
+  EXPECT_THAT(with([](ProfileKey& k) { k.device = "CPU"; }), HasSubstr("device 'NVIDIA H200', here 'CPU'"));
+  EXPECT_THAT(with([](ProfileKey& k) { k.driver = "590"; }), HasSubstr("driver"));
+  EXPECT_THAT(with([](ProfileKey& k) { k.executor = 2; }), HasSubstr("executor"));
+  EXPECT_THAT(with([](ProfileKey& k) { k.torch = "2.12.0"; }), HasSubstr("libtorch"));
+  EXPECT_THAT(with([](ProfileKey& k) { k.precision = "fp32"; }), HasSubstr("precision"));
+  EXPECT_THAT(with([](ProfileKey& k) { k.checkpointing = false; }), HasSubstr("activation checkpointing"));
+  EXPECT_EQ(with([](ProfileKey& k) { k.ranks = 8; }), "") << "each GPU is its own";
+  EXPECT_EQ(with([](ProfileKey& k) { k.torch = ""; }), "") << "not known is no difference";
+  ProfileKey cpu = key, here = key;
+  cpu.device = here.device = "CPU x, 2 threads";
+  here.ranks = 8;
+  EXPECT_THAT(why_stale(cpu, here), HasSubstr("ranks"));
+  ProfileKey estimate;
+  estimate.device = "NVIDIA H200";
+  EXPECT_EQ(why_stale(estimate, here), "");
+}
+
 }  // namespace
 }  // namespace zellige
