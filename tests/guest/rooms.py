@@ -41,7 +41,7 @@ LIBRARIES = {
     "parquet/": {"catalog"},
     "toml++/": {"catalog", "train"},
     "protozero/": {"plan"},
-    "dlfcn.h": {"plan", "engine"},
+    "dlfcn.h": {"plan", "engine", "calibrate"},
     "torch/": {"engine", "model", "calibrate", "train", "app"},
     "ATen/": {"engine", "model", "calibrate", "train", "app"},
     "c10/": {"engine", "model", "calibrate", "train", "app"},
