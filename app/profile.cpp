@@ -10,6 +10,7 @@
 
 #include "interrupt.h"
 #include "numbers.h"
+#include "outputs.h"
 #include "planning.h"
 #include "progress.h"
 #include "subcommands.h"
