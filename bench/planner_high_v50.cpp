@@ -37,7 +37,7 @@ nlohmann::ordered_json measure(const Cell& cell, const Batch& batch, const Profi
   options.time_limit_s = limit_s;
   const bool is_joint = std::string(cell.planner) == "joint";
   const std::unique_ptr<Planner> planner =
-      is_joint ? make_joint(cell.planner, cell.form) : make_two_stage(cell.planner, cell.form, false);
+      is_joint ? make_joint(cell.planner, cell.form) : make_two_stage({cell.planner, cell.form, false, false});
   std::vector<Plan> plans;
   for (int i = 0; i < cell.repeats; ++i) plans.push_back(planner->plan(batch, profile, options));
   std::sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.solve_time < b.solve_time; });

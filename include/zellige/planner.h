@@ -42,8 +42,9 @@ class Planner {
                     std::stop_token stop = {}) const = 0;
 };
 
-/// Makes a planner by name: zellige, joint, joint-no-ecf, zellige-no-ecf, naive, adaptiveload, usp, knapformer, flexsp,
-/// megatron, disjoint. Errors: Code::input for an unknown name, listing the known ones.
+/// Makes a planner by name: zellige, two-stage (the paper's Alg. 1 alone), joint, joint-no-ecf, zellige-no-ecf, naive,
+/// adaptiveload, usp, knapformer, flexsp, megatron, disjoint. Errors: Code::input for an unknown name, listing the
+/// known ones.
 std::unique_ptr<Planner> make_planner(std::string_view method);
 std::vector<std::string> planner_names();
 /// Whether PlanOptions::layout means something to the method; the others refuse one.

@@ -53,19 +53,13 @@ class TwoRounds {
 
 cp::Response TwoRounds::solve(AnchorModel& model, double share) const {
   if (best_) model.hint(*best_);
-  cp::Parameters parameters;
-  parameters.workers = options_.workers;
-  parameters.seed = static_cast<std::int32_t>(options_.seed % 2147483647u);
-  parameters.work_limit = options_.work_limit;
-  // Wall time would undo what a work limit is for: the same plan on every rank.
-  if (options_.work_limit == 0) parameters.wall_limit_s = std::max(1e-3, deadline_.remaining_s() * share);
   if (!model.program().is_in_range()) {
     throw Error(
         Code::input, "plan.anchor",
         "the sums of prices or needs of the batch leave the 62 bits that CP-SAT computes in; check the units of "
         "the profile");
   }
-  return solver_->solve(model.program(), parameters, deadline_.stop());
+  return solver_->solve(model.program(), cp_parameters(options_, deadline_, share), deadline_.stop());
 }
 
 void TwoRounds::take(CountSolution solution) {

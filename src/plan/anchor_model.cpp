@@ -67,11 +67,13 @@ std::string why_too_large(const Problem& problem, Form form) {
          (form == Form::rank_counts ? "" : "; the ECF methods do not list rank sets");
 }
 
-AnchorModel::AnchorModel(const Problem& problem, Form form, const Round& round) : problem_(problem), form_(form) {
+AnchorModel::AnchorModel(const Problem& problem, Form form, const Round& round)
+    : problem_(problem), form_(form), sand_(round.sand) {
   add_variables(round.load_most_us);
   add_choices();
   add_loads(round);
   add_memory();
+  add_sand(round);
   add_splits(round);
 }
 
@@ -242,6 +244,33 @@ void AnchorModel::add_memory() {
   }
 }
 
+std::vector<cp::Term> AnchorModel::on_all_ranks(std::int64_t Option::*weight) const {
+  std::vector<cp::Term> terms;
+  for (std::size_t g = 0; g < problem_.groups.size(); ++g) {
+    for (std::size_t j = 0; j < problem_.groups[g].options.size(); ++j) {
+      const Option& option = problem_.groups[g].options[j];
+      if (option.*weight == 0) continue;
+      for (const cp::Term& term : members_with(g, j)) {
+        terms.push_back({term.variable, option.degree * (option.*weight)});
+      }
+    }
+  }
+  return terms;
+}
+
+void AnchorModel::add_sand(const Round& round) {
+  if (round.sand.time_us > 0) {
+    std::vector<cp::Term> terms = on_all_ranks(&Option::time_us);
+    if (load_ >= 0) terms.push_back({load_, -std::int64_t{problem_.ranks}});
+    const std::int64_t room = load_ >= 0 ? 0 : round.load_most_us * problem_.ranks;
+    program_.add_linear(terms, cp::kNoLowerLimit, room - round.sand.time_us);
+  }
+  if (round.sand.memory_bytes > 0) {
+    program_.add_linear(on_all_ranks(&Option::memory_bytes), cp::kNoLowerLimit,
+                        problem_.memory_cap_bytes * problem_.ranks - round.sand.memory_bytes);
+  }
+}
+
 void AnchorModel::add_splits(const Round& round) {
   if (round.objective != Round::Objective::splits) return;
   std::vector<cp::Term> terms;
@@ -257,7 +286,7 @@ void AnchorModel::add_splits(const Round& round) {
 }
 
 void AnchorModel::hint(const CountSolution& start) {
-  if (load_ >= 0) program_.hint(load_, largest_load(problem_, start));
+  if (load_ >= 0) program_.hint(load_, sand_level(problem_, start, {sand_.time_us, 0}));
   const auto placed =
       form_ == Form::rank_counts ? std::vector<std::vector<MemberPlacement>>() : decode(problem_, start);
   for (std::size_t g = 0; g < problem_.groups.size(); ++g) {

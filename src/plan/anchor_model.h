@@ -8,6 +8,7 @@
 
 #include "plan/count_solution.h"
 #include "plan/cp_model.h"
+#include "plan/list_schedule.h"
 #include "plan/option.h"
 
 namespace zellige {
@@ -29,7 +30,10 @@ struct Round {
   std::int64_t load_most_us = 0;   ///< no load exceeds this
   std::int64_t splits_least = 0;   ///< splits: proved lower bound of K
   std::int64_t splits_most = 0;    ///< splits: K does not exceed this
-  bool order_ranks = false;        ///< L_0 >= L_1 >= ...: ranks are interchangeable, so no optimum is lost
+  /// What all ranks together must hold besides, as load and as memory: N T >= sum of loads + sand, and the like for
+  /// memory. With the least that fillers can add it makes T a lower bound of the makespan of the whole batch.
+  Sand sand;
+  bool order_ranks = false;  ///< L_0 >= L_1 >= ...: ranks are interchangeable, so no optimum is lost
 };
 
 /// Anchor Placement as an integer program, and how its solutions read.
@@ -61,10 +65,14 @@ class AnchorModel {
   void add_choices();
   void add_loads(const Round& round);
   void add_memory();
+  /// Terms of sum over (g, j) of degree x weight x (members of g with j): what all ranks hold.
+  std::vector<cp::Term> on_all_ranks(std::int64_t Option::*weight) const;
+  void add_sand(const Round& round);
   void add_splits(const Round& round);
 
   const Problem& problem_;
   Form form_;
+  Sand sand_;
   cp::Model program_;
   cp::Variable load_ = -1;                                      // T
   std::vector<std::vector<OptionVariables>> variables_;         // [group][option]

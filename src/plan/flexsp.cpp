@@ -10,6 +10,7 @@
 #include "plan/baselines.h"
 #include "plan/cp_sat.h"
 #include "plan/group_layout.h"
+#include "plan/settings.h"
 #include "zellige/error.h"
 #include "zellige/text.h"
 
@@ -170,12 +171,7 @@ class Flexsp final : public Baseline {
     if (!program.model.is_in_range()) {
       throw Error(Code::input, where(), "times or memory needs of this batch add up beyond what CP-SAT can hold");
     }
-    cp::Parameters parameters;
-    parameters.wall_limit_s = std::max(deadline.remaining_s(), 1e-3);  // 0 would be no limit
-    parameters.work_limit = options.work_limit;
-    parameters.workers = options.workers;
-    parameters.seed = static_cast<std::int32_t>(options.seed & 0x7fffffff);
-    const cp::Response response = solver->solve(program.model, parameters, deadline.stop());
+    const cp::Response response = solver->solve(program.model, cp_parameters(options, deadline, 1.0), deadline.stop());
     if (response.has_solution()) return decode(problem, program, response.solution);
     if (response.outcome == cp::Outcome::infeasible) {
       return no_placement("OOM: no set of disjoint Ulysses groups of power-of-two sizes over " +

@@ -87,16 +87,22 @@ std::vector<Counts> starts(const Problem& problem) {
 
 class Descent {
  public:
-  Descent(const Problem& problem, std::int64_t effort, const Deadline& deadline)
-      : problem_(problem), deadline_(deadline), effort_(effort), scheduler_(problem) {}
+  Descent(const Problem& problem, std::int64_t effort, const Deadline& deadline, const Aim& aim = {})
+      : problem_(problem),
+        deadline_(deadline),
+        effort_(effort),
+        enough_us_(aim.enough_us),
+        scheduler_(problem, aim.sand) {}
 
   ScheduleValue score(const Counts& counts) { return scheduler_.run(counts); }
   bool is_spent() const { return scheduler_.steps() >= effort_ || deadline_.is_over(); }
   const CountSolution& solution() const { return scheduler_.solution(); }
 
+  bool is_enough(const ScheduleValue& value) const { return value.excess_bytes == 0 && value.load_us <= enough_us_; }
+
   /// Takes the best move as long as one helps. With too little effort left for many rounds the first that helps.
   ScheduleValue descend(Counts& counts, ScheduleValue value) {
-    while (!is_spent()) {
+    while (!is_spent() && !is_enough(value)) {
       std::int64_t moves = 0;
       for_each_move(problem_, counts, [&](const Move&) { return ++moves > 0; });
       const std::int64_t before = scheduler_.steps();
@@ -114,7 +120,7 @@ class Descent {
         if (candidate < best) {
           best = candidate;
           best_move = move;
-          if (hasty) return false;
+          if (hasty || is_enough(candidate)) return false;
         }
         return !is_spent();
       });
@@ -129,13 +135,15 @@ class Descent {
   const Problem& problem_;
   const Deadline& deadline_;
   std::int64_t effort_;
+  std::int64_t enough_us_;
   ListScheduler scheduler_;
 };
 
 }  // namespace
 
-std::optional<CountSolution> greedy_balance(const Problem& problem, std::int64_t effort, const Deadline& deadline) {
-  Descent descent(problem, effort, deadline);
+std::optional<CountSolution> greedy_balance(const Problem& problem, std::int64_t effort, const Deadline& deadline,
+                                            const Aim& aim) {
+  Descent descent(problem, effort, deadline, aim);
   struct Start {
     ScheduleValue value;
     Counts counts;
@@ -149,6 +157,7 @@ std::optional<CountSolution> greedy_balance(const Problem& problem, std::int64_t
   for (Start& start : ranked) {
     if (descent.is_spent()) break;
     start.value = descent.descend(start.counts, start.value);
+    if (descent.is_enough(start.value)) break;
   }
   const auto best =
       std::min_element(ranked.begin(), ranked.end(), [](const Start& a, const Start& b) { return a.value < b.value; });
@@ -158,8 +167,8 @@ std::optional<CountSolution> greedy_balance(const Problem& problem, std::int64_t
 }
 
 CountSolution greedy_min_split(const Problem& problem, const CountSolution& start, std::int64_t limit_us,
-                               std::int64_t effort, const Deadline& deadline) {
-  Descent descent(problem, effort, deadline);
+                               std::int64_t effort, const Deadline& deadline, const Sand& sand) {
+  Descent descent(problem, effort, deadline, {.sand = sand, .enough_us = 0});
   CountSolution best = start;
   const auto is_split = [&](std::size_t g, std::size_t j) { return problem.groups[g].options[j].is_split(); };
   const auto fits = [&](const Counts& counts) {

@@ -23,9 +23,47 @@ struct IsWorse {
 };
 constexpr IsWorse is_worse;
 
+/// Poured over the pieces, sand levels the ranks or stays below the highest of them; where memory is full before that,
+/// what is left goes over the others. A rank's room is taken to hold sand of average grain.
+struct Level {
+  std::int64_t us = 0;
+  bool meets_the_cap = false;  ///< some rank is full before it is level
+};
+Level level_of(const std::vector<std::int64_t>& load, const std::vector<std::int64_t>& memory,
+               std::int64_t memory_cap_bytes, const Sand& sand) {
+  const std::int64_t highest = *std::max_element(load.begin(), load.end());
+  if (sand.time_us == 0) return {highest, false};
+  const double time_a_byte =
+      sand.memory_bytes > 0 ? static_cast<double>(sand.time_us) / static_cast<double>(sand.memory_bytes) : 0;
+  Wide above = sand.time_us;  // of the ranks that are not full: their loads, and the sand that is theirs
+  for (const std::int64_t each : load) above += each;
+  std::vector<bool> is_full(load.size(), false);
+  auto left = static_cast<Wide>(load.size());
+  auto level = static_cast<std::int64_t>((above + left - 1) / left);
+  for (bool changed = sand.memory_bytes > 0; changed;) {
+    changed = false;
+    for (std::size_t r = 0; r < load.size(); ++r) {
+      const auto holds = static_cast<std::int64_t>(
+          static_cast<double>(std::max<std::int64_t>(0, memory_cap_bytes - memory[r])) * time_a_byte);
+      if (is_full[r] || level - load[r] <= holds) continue;
+      is_full[r] = true;
+      above -= load[r] + holds;
+      changed = true;
+      if (--left == 0) return {highest, true};  // no room for all of it: that counts as excess
+    }
+    level = static_cast<std::int64_t>((above + left - 1) / left);
+  }
+  return {std::max(highest, level), left < static_cast<Wide>(load.size())};
+}
+
 }  // namespace
 
-ListScheduler::ListScheduler(const Problem& problem) : problem_(problem), solution_(problem) {
+std::int64_t sand_level(const Problem& problem, const CountSolution& solution, const Sand& sand) {
+  return level_of(rank_loads(problem, solution), rank_memory(problem, solution), problem.memory_cap_bytes, sand).us;
+}
+
+ListScheduler::ListScheduler(const Problem& problem, const Sand& sand)
+    : problem_(problem), sand_(sand), solution_(problem) {
   scale_us_ = std::max<std::int64_t>(1, load_lower_bound(problem, kNoLoadLimit));
   for (std::size_t g = 0; g < problem.groups.size(); ++g) {
     for (std::size_t j = 0; j < problem.groups[g].options.size(); ++j) by_load_.push_back({g, j});
@@ -51,7 +89,7 @@ Wide ListScheduler::key(Rule rule, std::int64_t load, std::int64_t memory) const
 
 ScheduleValue ListScheduler::run(const Counts& counts) {
   const ScheduleValue value = run_by(counts, Rule::load);
-  if (value.excess_bytes == 0) return value;
+  if (value.excess_bytes == 0 && !sand_meets_the_cap_) return value;
   CountSolution first = solution_;
   const ScheduleValue second = run_by(counts, Rule::tighter_resource);
   if (second < value) return second;
@@ -97,7 +135,14 @@ ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
     value.excess_bytes += left * option.memory_bytes;
     value.area_us += (option.degree * z - left) * option.time_us;
   }
-  value.load_us = *std::max_element(load_.begin(), load_.end());
+  const Level level = level_of(load_, memory_, problem_.memory_cap_bytes, sand_);
+  value.load_us = level.us;
+  sand_meets_the_cap_ = level.meets_the_cap;
+  if (sand_.memory_bytes > 0) {
+    Wide room = static_cast<Wide>(problem_.memory_cap_bytes) * problem_.ranks - sand_.memory_bytes;
+    for (const std::int64_t held : memory_) room -= held;
+    if (room < 0) value.excess_bytes += static_cast<std::int64_t>(-room);
+  }
   return value;
 }
 

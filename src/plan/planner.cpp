@@ -19,10 +19,20 @@ struct Method {
 };
 
 constexpr std::array kMethods = {
-    Method{"zellige", [] { return make_two_stage("zellige", Form::rank_counts, true); }},
+    Method{"zellige",
+           [] {
+             return make_two_stage({"zellige", Form::rank_counts, true, true});
+           }},
+    Method{"two-stage",
+           [] {
+             return make_two_stage({"two-stage", Form::rank_counts, true, false});
+           }},
     Method{"joint", [] { return make_joint("joint", Form::rank_counts); }},
     Method{"joint-no-ecf", [] { return make_joint("joint-no-ecf", Form::sequences); }},
-    Method{"zellige-no-ecf", [] { return make_two_stage("zellige-no-ecf", Form::sequences, false); }},
+    Method{"zellige-no-ecf",
+           [] {
+             return make_two_stage({"zellige-no-ecf", Form::sequences, false, false});
+           }},
     Method{"naive", make_naive, true},
     Method{"adaptiveload", make_adaptiveload},
     Method{"usp", make_usp, true},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -43,6 +44,16 @@ void refuse_layout(const std::string& where, const PlanOptions& options) {
 Deadline deadline_of(const PlanOptions& options, std::stop_token stop) {
   const bool is_timed = options.work_limit == 0;
   return Deadline(is_timed ? options.time_limit_s : std::numeric_limits<double>::infinity(), std::move(stop));
+}
+
+cp::Parameters cp_parameters(const PlanOptions& options, const Deadline& deadline, double share) {
+  cp::Parameters parameters;
+  parameters.workers = options.workers;
+  parameters.seed = static_cast<std::int32_t>(options.seed % 2147483647u);
+  parameters.work_limit = options.work_limit;
+  // Wall time would undo what a work limit is for: the same plan on every rank.
+  if (options.work_limit == 0) parameters.wall_limit_s = std::max(1e-3, deadline.remaining_s() * share);
+  return parameters;
 }
 
 std::int64_t relaxed_load(std::int64_t load_us, double epsilon) {

@@ -9,11 +9,17 @@
 
 namespace zellige {
 
-/// The paper's two-stage planner (Alg. 1): catalog cut, Anchor Placement, Filler Packing.
-/// @param form  Form::rank_counts falls back to list scheduling (solver "greedy") when OR-Tools is absent or finds
-///              nothing in time; the other forms need OR-Tools (Code::solver).
-/// @param own_first  ask the own solver before CP-SAT (own_anchor.h)
-std::unique_ptr<Planner> make_two_stage(std::string method, Form form, bool own_first);
+struct TwoStageSettings {
+  std::string method;
+  /// Form::rank_counts falls back to list scheduling (solver "greedy") when OR-Tools is absent or finds nothing in
+  /// time; the other forms need OR-Tools (Code::solver).
+  Form form = Form::rank_counts;
+  bool own_first = false;  ///< ask the own solver before CP-SAT (own_anchor.h)
+  bool repairs = false;  ///< go beyond the paper where its plan is not close to the bound, or there is none (repair.h)
+};
+
+/// The paper's two-stage planner (Alg. 1): catalog cut, Anchor Placement, Filler Packing; and repair, where wanted.
+std::unique_ptr<Planner> make_two_stage(TwoStageSettings settings);
 
 /// The joint reference: the same two rounds over the whole batch, without fillers (section V-C). Needs OR-Tools.
 std::unique_ptr<Planner> make_joint(std::string method, Form form);

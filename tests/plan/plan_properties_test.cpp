@@ -75,7 +75,7 @@ TEST(EveryPlan, PassesTheCheckerOnSmallBatches) {
   }
   EXPECT_GT(plans["zellige"], 150);
   // The safety net, or without OR-Tools list scheduling: what "zellige" does when the own solver finds nothing.
-  const auto second = make_two_stage("zellige", Form::rank_counts, false);
+  const auto second = make_two_stage({"zellige", Form::rank_counts, false, false});
   for (std::uint64_t seed = 0; seed < 220; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", without the own solver");
     const Instance instance = small_instance(seed);
