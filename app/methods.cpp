@@ -38,7 +38,7 @@ Plan plan_or_reason(const std::string& method, const Batch& batch, const Profile
 }  // namespace
 
 std::vector<std::string> default_methods() {
-  return {"zellige", "naive", "adaptiveload", "usp", "knapformer", "megatron"};
+  return {"zellige", "two-stage", "naive", "adaptiveload", "usp", "knapformer", "megatron"};
 }
 
 std::string method_name(const std::string& method) { return method.substr(0, method.find(':')); }

@@ -23,6 +23,10 @@ constexpr std::int64_t kMinSplitWork = 60'000;
 constexpr int kRanksOfLimits = 32;  // what the limits above are for; more ranks get more
 constexpr int kMostTimes = 10;
 
+// Shares of the makespan that a placement must gain to be taken.
+constexpr std::int64_t kMovesAnchors = 2'000;
+constexpr std::int64_t kSplitsFillers = 10'000;
+
 /// What a placement is judged by, in this order.
 struct Value {
   std::int64_t makespan_us = 0;
@@ -180,7 +184,9 @@ void Repair::anchors_over_sand() {
                               deadline_, aim.sand);
   sand_level_us_ = sand_level(*task_.anchors, *anchors, aim.sand);
   if (auto solution = with_fillers(*anchors)) {
-    offer(std::move(*solution), 0, {.anchors_moved = true, .solver = "own"});
+    // Other anchors than the rounds' own cost the plan their certificate: for half of the tolerance at least.
+    const std::int64_t margin = has_placement() ? best_value_.makespan_us / kMovesAnchors : 0;
+    offer(std::move(*solution), margin, {.anchors_moved = true, .solver = "own"});
   }
 }
 
@@ -202,7 +208,7 @@ void Repair::whole_on_own_solver() {
   from.anchors_moved = true;
   from.certificate = result.certificate;
   from.solver = "own";
-  const std::int64_t margin = has_placement() ? best_value_.makespan_us / 10'000 : 0;
+  const std::int64_t margin = has_placement() ? best_value_.makespan_us / kSplitsFillers : 0;
   offer(std::move(result.solution), margin, from);
 }
 
@@ -212,7 +218,7 @@ void Repair::whole_by_list_scheduling() {
   const std::int64_t limit = std::max(target_us_, largest_load(whole_, *solution));
   *solution = greedy_min_split(whole_, *solution, limit, kMinSplitWork * times_, deadline_);
   Leveller(whole_, *solution).level_load(target_us_, kLevelWork * times_);
-  const std::int64_t margin = has_placement() ? best_value_.makespan_us / 10'000 : 0;
+  const std::int64_t margin = has_placement() ? best_value_.makespan_us / kSplitsFillers : 0;
   offer(std::move(*solution), margin, {.anchors_moved = true, .fillers_split = true, .solver = "greedy"});
 }
 

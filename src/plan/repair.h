@@ -46,7 +46,8 @@ inline constexpr double kRepairTolerance = 1e-3;
 /// the proved bound, or there is none because memory got in the way, in this order until it is close enough:
 /// 1. moves and swaps of whole sequences (level.h);
 /// 2. other options for the anchors, chosen by the level that the fillers will come to: what Anchor Placement, which
-///    balances anchors alone, cannot see. Fillers are packed by Eq. 8 again;
+///    balances anchors alone, cannot see. Fillers are packed by Eq. 8 again. Taken when it is better by half of the
+///    tolerance, as the anchor rounds' certificate no longer speaks of it;
 /// 3. the whole batch at once on the own solver, and by list scheduling: here fillers may be split. Such a placement is
 ///    taken only when it is better by a tenth of the tolerance than every one that keeps them whole;
 /// 4. without a placement still: CP-SAT on the whole batch, which finds one or proves that there is none.
