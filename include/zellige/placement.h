@@ -91,6 +91,8 @@ struct Certificate {
   /// Round 1's incumbent, where the plan's own anchors do not reach anchor_load; else empty. Rank sets follow from it
   /// (docs/concepts/own_solver.md, Patterns).
   std::vector<RankContent> anchor_placement;
+  /// Buckets whose sequences the rounds were about, by name; none: those of the method (Eq. 4's cut, or all).
+  std::optional<std::vector<std::string>> anchor_buckets;
 
   bool operator==(const Certificate&) const = default;
 };

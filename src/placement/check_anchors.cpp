@@ -116,7 +116,14 @@ class WitnessCheck {
 std::vector<bool> anchors_of(const Plan& plan, const Profile& profile) {
   const auto& buckets = profile.catalog.buckets;
   const std::size_t size = buckets.size();
-  const bool has_cut = plan.method == "zellige" || plan.method == "zellige-no-ecf";
+  if (const auto& named = plan.certificate.anchor_buckets) {
+    std::vector<bool> is_anchor(size, false);
+    for (const std::string& name : *named) {
+      if (const auto bucket = profile.catalog.find(name)) is_anchor[static_cast<std::size_t>(*bucket)] = true;
+    }
+    return is_anchor;
+  }
+  const bool has_cut = plan.method == "zellige" || plan.method == "two-stage" || plan.method == "zellige-no-ecf";
   if (!has_cut || size < 2) return std::vector<bool>(size, true);
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), 0);

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 7> kBaselines = {"naive",  "adaptiveload"
 
 /// The solvers that a method's plans can come from; empty for a baseline, whose solver is itself and its layout.
 std::vector<std::string_view> solvers_of(std::string_view method) {
-  if (method == "zellige") return {"own", "cp-sat", "greedy"};
+  if (method == "zellige" || method == "two-stage") return {"own", "cp-sat", "greedy"};
   if (method == "zellige-no-ecf") return {"cp-sat", "greedy"};
   if (method == "joint" || method == "joint-no-ecf") return {"cp-sat"};
   return {};
@@ -103,7 +103,7 @@ class ClaimCheck {
     const auto solvers = solvers_of(plan_.method);
     if (solvers.empty()) {
       wrong("method is " + in_quotes(plan_.method) +
-            "; it must be zellige, joint, joint-no-ecf, zellige-no-ecf or a baseline");
+            "; it must be zellige, two-stage, joint, joint-no-ecf, zellige-no-ecf or a baseline");
       return;
     }
     if (std::find(solvers.begin(), solvers.end(), plan_.solver) != solvers.end()) return;

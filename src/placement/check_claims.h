@@ -11,8 +11,8 @@
 
 namespace zellige {
 
-/// Which buckets' sequences the certificate's rounds are about: those that Eq. 4 cuts off for the methods that cut, all
-/// for the others. [buckets of the profile]
+/// Which buckets' sequences the certificate's rounds are about: those that it names, else those that Eq. 4 cuts off for
+/// the methods that cut, and all for the others. [buckets of the profile]
 std::vector<bool> anchors_of(const Plan& plan, const Profile& profile);
 
 /// Whether `certificate.anchor_placement` is a placement of the anchors of these options within the memory cap: empty,

@@ -76,6 +76,7 @@ OrderedJson to_json(const Certificate& certificate) {
   json["split_status"] = to_json(certificate.split_status);
   json["makespan_bound_us"] = to_json(certificate.makespan_bound);
   if (certificate.duals) json["duals"] = to_json(*certificate.duals);
+  if (certificate.anchor_buckets) json["anchor_buckets"] = *certificate.anchor_buckets;
   if (!certificate.anchor_placement.empty()) {
     OrderedJson ranks = OrderedJson::array();
     for (const RankContent& content : certificate.anchor_placement) ranks.push_back(to_json(content));
@@ -188,6 +189,12 @@ Certificate read_certificate(const JsonValue& value) {
   proved("makespan_bound_us", [&](const JsonValue& item) { certificate.makespan_bound = Microseconds{amount(item)}; });
   if (object.has("duals")) {
     proved("duals", [&](const JsonValue& item) { certificate.duals = read_anchor_proof(item); });
+  }
+  if (object.has("anchor_buckets")) {
+    certificate.anchor_buckets.emplace();
+    for (const JsonValue& item : object.at("anchor_buckets").array()) {
+      certificate.anchor_buckets->push_back(item.string());
+    }
   }
   if (object.has("anchor_placement")) {
     for (const JsonValue& item : object.at("anchor_placement").array()) {

@@ -8,6 +8,7 @@
 
 #include "plan/bounds.h"
 #include "plan/filler.h"
+#include "plan/finish.h"
 #include "plan/greedy.h"
 #include "plan/level.h"
 #include "plan/own_anchor.h"
@@ -54,6 +55,7 @@ class Repair {
   void whole_by_list_scheduling();
   void whole_on_cp_sat();
   std::optional<CountSolution> with_fillers(const CountSolution& anchors);
+  Certificate whole_certificate(const AnchorResult& result) const;
   void note_overflow(const std::vector<std::int64_t>& memory);
 
   const RepairTask& task_;
@@ -65,6 +67,7 @@ class Repair {
   std::int64_t sand_level_us_ = 0;  // that the fillers would come to over the anchors of step 2
   std::optional<CountSolution> best_;
   Value best_value_;
+  bool is_refuted_by_own_ = false;
   std::int64_t least_overflow_bytes_ = 0;
   std::string overflow_words_;
   Repaired result_;
@@ -186,8 +189,19 @@ void Repair::anchors_over_sand() {
   if (auto solution = with_fillers(*anchors)) {
     // Other anchors than the rounds' own cost the plan their certificate: for half of the tolerance at least.
     const std::int64_t margin = has_placement() ? best_value_.makespan_us / kMovesAnchors : 0;
-    offer(std::move(*solution), margin, {.anchors_moved = true, .solver = "own"});
+    offer(std::move(*solution), margin, {.solver = "own"});
   }
+}
+
+/// Of a solve over the whole batch.
+Certificate Repair::whole_certificate(const AnchorResult& result) const {
+  Certificate certificate = result.certificate;
+  certificate.anchor_buckets.emplace();
+  for (const Group& group : whole_.groups) {
+    certificate.anchor_buckets->push_back(task_.profile->catalog.buckets[group.bucket].name);
+  }
+  if (result.balanced) certificate.anchor_placement = rank_contents(whole_, *result.balanced, *task_.profile);
+  return certificate;
 }
 
 void Repair::whole_on_own_solver() {
@@ -195,18 +209,11 @@ void Repair::whole_on_own_solver() {
   constexpr std::int64_t kMostSequences = 256;
   if (whole_.num_sequences() > kMostSequences * times_) return;
   AnchorResult result = place_anchors_own(whole_, *task_.profile, options_, deadline_);
-  if (result.status == AnchorResult::Status::infeasible) {
-    result_.status = Repaired::Status::infeasible;
-    result_.reason = "no placement of these " + std::to_string(whole_.num_sequences()) +
-                     " sequences keeps the memory cap of " + std::to_string(whole_.memory_cap_bytes) +
-                     " bytes a rank, whatever options they take: proved by the own solver";
-    return;
-  }
+  is_refuted_by_own_ = result.status == AnchorResult::Status::infeasible;
   if (result.status != AnchorResult::Status::solved) return;
   set_bound(result.certificate.anchor_bound->value);
   Repaired from;
-  from.anchors_moved = true;
-  from.certificate = result.certificate;
+  from.certificate = whole_certificate(result);
   from.solver = "own";
   const std::int64_t margin = has_placement() ? best_value_.makespan_us / kSplitsFillers : 0;
   offer(std::move(result.solution), margin, from);
@@ -219,7 +226,7 @@ void Repair::whole_by_list_scheduling() {
   *solution = greedy_min_split(whole_, *solution, limit, kMinSplitWork * times_, deadline_);
   Leveller(whole_, *solution).level_load(target_us_, kLevelWork * times_);
   const std::int64_t margin = has_placement() ? best_value_.makespan_us / kSplitsFillers : 0;
-  offer(std::move(*solution), margin, {.anchors_moved = true, .fillers_split = true, .solver = "greedy"});
+  offer(std::move(*solution), margin, {.fillers_split = true, .solver = "greedy"});
 }
 
 void Repair::whole_on_cp_sat() {
@@ -231,14 +238,15 @@ void Repair::whole_on_cp_sat() {
   AnchorResult result = place_anchors(whole_, solver.get(), settings, options_, deadline_);
   if (result.status == AnchorResult::Status::solved) {
     Repaired from;
-    from.anchors_moved = true;
-    from.certificate = result.certificate;
+    prove_bounds(result.certificate, whole_, *task_.profile, options_, deadline_);
+    from.certificate = whole_certificate(result);
     from.solver = result.is_greedy ? "greedy" : "cp-sat";
     offer(std::move(result.solution), 0, from);
     return;
   }
   result_.status =
       result.status == AnchorResult::Status::infeasible ? Repaired::Status::infeasible : Repaired::Status::unknown;
+  result_.solver = "cp-sat";
   result_.reason = std::move(result.reason);
 }
 
@@ -252,14 +260,19 @@ Repaired Repair::run() {
   if (task_.start) level_start();
   if (!is_close() && !deadline_.is_over()) anchors_over_sand();
   if (!is_close() && !deadline_.is_over()) whole_on_own_solver();
-  if (result_.status == Repaired::Status::infeasible) return result_;
   // Fillers that came to the sand's level leave nothing to gain but by other anchors.
   const bool is_level =
       has_placement() && best_value_.makespan_us <= relaxed_load(sand_level_us_, kRepairTolerance / 2);
-  if (!is_close() && !is_level && !deadline_.is_over()) whole_by_list_scheduling();
+  if (!is_close() && !is_level && !is_refuted_by_own_ && !deadline_.is_over()) whole_by_list_scheduling();
   if (!has_placement()) whole_on_cp_sat();
   if (!has_placement() && result_.status == Repaired::Status::unchanged) result_.status = Repaired::Status::unknown;
   result_.overflow = overflow_words_;
+  if (result_.status == Repaired::Status::unknown && is_refuted_by_own_) {
+    // Its search was complete, but leaves no proof that the checker could verify: not called infeasible.
+    result_.reason = "the own solver searched all placements of these " + std::to_string(whole_.num_sequences()) +
+                     " sequences and found none that keeps the memory cap of " +
+                     std::to_string(whole_.memory_cap_bytes) + " bytes a rank";
+  }
   if (result_.status == Repaired::Status::better) result_.solution = canonical(whole_, *best_);
   return result_;
 }

@@ -29,13 +29,11 @@ struct Repaired {
   enum class Status { unchanged, better, infeasible, unknown };
   Status status = Status::unchanged;
   CountSolution solution;  ///< of `whole`; with Status::better only
-  /// What is proved beside the anchor rounds: the certificate of a solve over the whole batch, where that is what the
-  /// placement comes from. Else none, and `anchors_moved` says whether the anchor rounds still speak of this placement.
+  /// The certificate of a solve over the whole batch, where that is what the placement comes from.
   std::optional<Certificate> certificate;
-  bool anchors_moved = false;
-  bool fillers_split = false;
-  std::string solver;    ///< "own", "cp-sat" or "greedy"
-  std::string reason;    ///< infeasible, unknown
+  bool fillers_split = false;  ///< by list scheduling: no rounds speak of it
+  std::string solver;          ///< "own", "cp-sat" or "greedy"
+  std::string reason;          ///< infeasible, unknown
   std::string overflow;  ///< without a placement: which ranks the closest attempt had over the cap, and by how much
 };
 

@@ -58,38 +58,47 @@ CountSolution joined(const Problem& whole, const std::vector<bool>& is_anchor_gr
   return result;
 }
 
-/// What the anchor rounds' certificate may still say of a placement that repair changed.
-void revise(Certificate& certificate, const Repaired& repaired, const Problem& whole,
-            const std::vector<bool>& is_anchor_group, double epsilon) {
+/// What the certificate of the anchor rounds may still say of a placement that repair changed.
+void revise(Certificate& certificate, const Repaired& repaired, const AnchorResult& anchored, const Problem& anchors,
+            const Problem& whole, const std::vector<bool>& is_anchor_group, const Profile& profile,
+            const PlanOptions& options) {
   if (repaired.certificate) {
     certificate = *repaired.certificate;
     return;
   }
-  if (repaired.fillers_split) {  // nothing that the rounds looked at
+  if (repaired.fillers_split || anchored.status != AnchorResult::Status::solved) {  // nothing that the rounds looked at
     certificate = {};
     return;
   }
-  if (!certificate.anchor_load || !certificate.anchor_bound || !certificate.split_bound) return;
-  std::vector<std::int64_t> load(whole.ranks, 0);
+  if (anchors.groups.empty()) return;
+  CountSolution moved(anchors);
+  std::size_t anchor_group = 0;
   for (std::size_t g = 0; g < whole.groups.size(); ++g) {
     if (!is_anchor_group[g]) continue;
-    for (std::size_t j = 0; j < whole.groups[g].options.size(); ++j) {
-      for (int r = 0; r < whole.ranks; ++r) {
-        load[r] += whole.groups[g].options[j].time_us * repaired.solution.x[g][j][r];
-      }
-    }
+    moved.z[anchor_group] = repaired.solution.z[g];
+    moved.x[anchor_group] = repaired.solution.x[g];
+    ++anchor_group;
   }
-  const std::int64_t anchor_load = *std::max_element(load.begin(), load.end());
-  const int splits = static_cast<int>(num_split(whole, repaired.solution));
-  const bool keeps_both =
-      anchor_load <= relaxed_load(certificate.anchor_bound->value, epsilon) && splits == certificate.split_count;
-  if (keeps_both) return;
-  certificate.anchor_load = Microseconds{anchor_load};
-  certificate.anchor_status =
-      certificate.anchor_bound == certificate.anchor_load ? SolveStatus::optimal : SolveStatus::feasible;
-  certificate.split_count = splits;
-  certificate.split_bound = std::min(*certificate.split_bound, splits);
-  certificate.split_status = SolveStatus::feasible;
+  const Microseconds load = {largest_load(anchors, moved)};
+  if (load < certificate.anchor_load) {  // repair came upon anchors that are balanced better
+    certificate.anchor_load = load;
+    certificate.anchor_placement.clear();
+    if (load == certificate.anchor_bound) certificate.anchor_status = SolveStatus::optimal;
+  } else if (load > certificate.anchor_load && certificate.anchor_placement.empty()) {
+    certificate.anchor_placement =
+        rank_contents(anchors, anchored.solution, profile);  // round 1's load was reached here
+  }
+  const bool is_from_bound = certificate.split_status == SolveStatus::optimal;
+  const Microseconds limit = {
+      relaxed_load((is_from_bound ? certificate.anchor_bound : certificate.anchor_load)->value, options.epsilon)};
+  if (load <= (certificate.duals ? certificate.duals->split_limit : limit)) {  // round 2's bound is about these anchors
+    certificate.split_count = static_cast<int>(num_split(anchors, moved));
+    if (certificate.split_bound != certificate.split_count) certificate.split_status = SolveStatus::feasible;
+    return;
+  }
+  certificate.split_count = certificate.split_bound = std::nullopt;
+  certificate.split_status = std::nullopt;
+  if (certificate.duals) certificate.duals->split.clear();
 }
 
 /// Anchors a rank from which the batch may take part in the cut, and the share of F that a sequence may have then to
@@ -135,16 +144,23 @@ class TwoStage final : public Planner {
     if (settings_.repairs) {
       const std::vector<bool> smaller = cut_by_batch(cut, buckets, batch.ranks, profile);
       if (smaller != cut) {
-        Plan plan = plan_with(smaller, buckets, batch, profile, options, deadline);
+        // Rounds of another cut than Eq. 4's say so (Certificate::anchor_buckets).
+        std::vector<std::string> names;
+        for (std::size_t b = 0; b < smaller.size(); ++b) {
+          if (smaller[b]) names.push_back(profile.catalog.buckets[b].name);
+        }
+        Plan plan = plan_with(smaller, std::move(names), buckets, batch, profile, options, deadline);
         if (plan.has_placement() && is_close_to_bound(plan)) return plan;
       }
     }
-    return plan_with(cut, buckets, batch, profile, options, deadline);
+    return plan_with(cut, std::nullopt, buckets, batch, profile, options, deadline);
   }
 
  private:
-  Plan plan_with(const std::vector<bool>& is_anchor, const std::vector<BucketIndex>& buckets, const Batch& batch,
-                 const Profile& profile, const PlanOptions& options, const Deadline& deadline) const {
+  /// @param anchor_names  of the anchors' buckets, where the cut is not Eq. 4's
+  Plan plan_with(const std::vector<bool>& is_anchor, std::optional<std::vector<std::string>> anchor_names,
+                 const std::vector<BucketIndex>& buckets, const Batch& batch, const Profile& profile,
+                 const PlanOptions& options, const Deadline& deadline) const {
     const Problem unreduced =
         make_problem(batch, profile, buckets, std::vector<bool>(is_anchor.size(), true), options.menu);
     const Problem whole = reduced(unreduced);
@@ -180,6 +196,7 @@ class TwoStage final : public Planner {
       prove_bounds(anchored.certificate, anchors, profile, options, deadline);
     }
     plan.certificate = anchored.certificate;
+    plan.certificate.anchor_buckets = std::move(anchor_names);
     const bool has_anchors = anchored.status == AnchorResult::Status::solved;
     if (!has_anchors && !(settings_.repairs && anchored.status == AnchorResult::Status::unknown)) {
       std::string reason = anchored.reason;
@@ -220,7 +237,7 @@ class TwoStage final : public Planner {
       if (is_placed) task.start = joined(whole, task.is_anchor, anchored.solution, fillers, packed.rank, buckets);
       repaired = repair(task, options, deadline);
       if (repaired.status == Repaired::Status::better) {
-        revise(plan.certificate, repaired, whole, task.is_anchor, options.epsilon);
+        revise(plan.certificate, repaired, anchored, anchors, whole, task.is_anchor, profile, options);
         plan.certified = plan.certificate.anchor_status == SolveStatus::optimal &&
                          plan.certificate.split_status == SolveStatus::optimal;
         plan.solver = repaired.solver;
@@ -234,7 +251,8 @@ class TwoStage final : public Planner {
       const PlanStatus status = is_refuted           ? PlanStatus::infeasible
                                 : deadline.is_over() ? PlanStatus::timeout
                                                      : PlanStatus::unknown;
-      if (is_refuted) reason = repaired.reason;
+      if (!repaired.reason.empty()) reason = repaired.reason;
+      if (is_refuted) plan.solver = repaired.solver;
       if (!repaired.overflow.empty()) reason.append("; ").append(repaired.overflow);
       if (!deadline.is_over()) reason = in_words(std::move(reason), batch, profile, options, deadline);
       finish_without(plan, status, std::move(reason), batch, profile, options, deadline);

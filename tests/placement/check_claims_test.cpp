@@ -184,7 +184,7 @@ TEST_F(Claims, WithoutAPlanNothingShowsWhatWasReached) {
 
 TEST_F(Claims, WrongMethod) {
   for (const auto& [method, solver, fragment] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"random", "random", "method is 'random'; it must be zellige, joint"},
+           {"random", "random", "method is 'random'; it must be zellige, two-stage, joint"},
            {"", "", "method is ''"},
            {"zellige", "naive", "solver is 'naive'; that of a plan by zellige is own or cp-sat or greedy"},
            {"joint", "own", "solver is 'own'; that of a plan by joint is cp-sat"},
