@@ -137,7 +137,7 @@ class TwoStage final : public Planner {
   Plan plan(const Batch& batch, const Profile& profile, const PlanOptions& options,
             std::stop_token stop) const override {
     check_options(options);
-    refuse_layout("plan." + method_, options);
+    refuse_layout("plan." + settings_.method, options);
     const Deadline deadline = deadline_of(options, std::move(stop));
     const std::vector<BucketIndex> buckets = match_buckets(batch, profile);
     const std::vector<bool> cut = anchor_buckets(profile);  // ApplyCatalogCut, Eq. 4
