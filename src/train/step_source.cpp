@@ -51,7 +51,10 @@ void require_sound(const PlannedStep& step, const Profile& profile, int number) 
 }
 
 StepSource::StepSource(const TrainConfig& config, const TrainHooks& hooks)
-    : config_(config), hooks_(hooks), manifest_(read_manifest(config.data.manifest)) {
+    : config_(config),
+      hooks_(hooks),
+      manifest_(read_manifest(config.data.manifest)),
+      on_run_stop_(hooks.stop, [this] { stop_.request_stop(); }) {
   const BucketRules rules = rules_for(config);
   samples_ = apply_rules(manifest_, rules);
   profile_ = load_profile(config, samples_.catalog);
@@ -64,12 +67,17 @@ StepSource::StepSource(const TrainConfig& config, const TrainHooks& hooks)
   planner_ = make_planner(config.plan.method);
 }
 
+StepSource::~StepSource() {
+  stop_.request_stop();
+  if (ahead_.valid()) ahead_.wait();
+}
+
 std::shared_ptr<const PlannedStep> StepSource::get(int step) {
   const std::lock_guard lock(mutex_);
   if (step != made_ && !error_) {
     made_ = step;
     try {
-      newest_ = make(step);
+      newest_ = take(step);
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -83,17 +91,26 @@ void StepSource::rethrow_error() {
   if (error_) std::rethrow_exception(error_);
 }
 
+/// The step that the thread made, or made here when it is the first; and starts the thread on the next one.
+std::shared_ptr<const PlannedStep> StepSource::take(int step) {
+  std::shared_ptr<const PlannedStep> planned = ahead_.valid() ? ahead_.get() : make(step);
+  if (planned == nullptr || hooks_.stop.stop_requested()) return nullptr;
+  if (hooks_.planned) hooks_.planned(step, planned->batch, planned->plan, profile_);
+  if (hooks_.stop.stop_requested()) return nullptr;
+  ahead_ = std::async(std::launch::async, [this, step] { return make(step + 1); });
+  return planned;
+}
+
 std::shared_ptr<const PlannedStep> StepSource::make(int step) {
-  if (step >= config_.run.steps || hooks_.stop.stop_requested()) return nullptr;
+  if (step >= config_.run.steps || stop_.stop_requested()) return nullptr;
   auto planned = std::make_shared<PlannedStep>();
   planned->batch = drawer_->next();
   PlanOptions options = config_.plan.options;
   options.ortools = hooks_.ortools;
-  planned->plan = planner_->plan(planned->batch, profile_, options, hooks_.stop);
-  if (hooks_.stop.stop_requested() && !planned->plan.has_placement()) return nullptr;
+  planned->plan = planner_->plan(planned->batch, profile_, options, stop_.get_token());
+  if (stop_.stop_requested() && !planned->plan.has_placement()) return nullptr;
   require_sound(*planned, profile_, step);
-  if (hooks_.planned) hooks_.planned(step, planned->batch, planned->plan, profile_);
-  return hooks_.stop.stop_requested() ? nullptr : planned;
+  return stop_.stop_requested() ? nullptr : planned;
 }
 
 }  // namespace zellige

@@ -287,6 +287,43 @@ TEST_F(Training, TheNeedOfARankGrowsWithWhatItHolds) {
   EXPECT_NE(host_need(more).states, need.states);
 }
 
+/// The thread that plans ahead draws and plans what a loop without it would, and tells of each step when it is asked
+/// for.
+TEST_F(Training, StepsPlannedAheadAreThoseOfTheirTurn) {
+  TrainHooks hooks;
+  std::vector<int> told;
+  hooks.planned = [&](int step, const Batch&, const Plan&, const Profile&) { told.push_back(step); };
+  std::vector<std::string> digests;
+  {
+    StepSource source(config_, hooks);
+    for (int step = 0; step < config_.run.steps; ++step) {
+      const auto planned = source.get(step);
+      ASSERT_NE(planned, nullptr);
+      EXPECT_EQ(source.get(step), planned) << "another rank of the process gets the same";
+      if (step % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the thread is done, or is not
+      EXPECT_EQ(told.size(), static_cast<std::size_t>(step) + 1);
+      digests.push_back(digest(planned->plan.placement));
+    }
+    EXPECT_EQ(source.get(config_.run.steps), nullptr);
+  }
+  const Manifest manifest = read_manifest(config_.data.manifest);
+  BucketRules rules = read_rules(config_.data.rules);
+  rules.model = config_.model;
+  const BucketedSamples samples = apply_rules(manifest, rules);
+  DrawOptions options;
+  options.ranks = config_.ranks.count;
+  options.tokens_per_rank = config_.batch.tokens_per_rank;
+  options.video_share = rules.video_share;
+  options.seed = config_.batch.seed;
+  BatchDrawer drawer(manifest, samples, options);
+  for (const std::string& wanted : digests) {
+    const Plan plan = make_planner("zellige")->plan(drawer.next(), profile(), config_.plan.options);
+    EXPECT_EQ(digest(plan.placement), wanted);
+  }
+  StepSource left(config_, hooks);  // leaving with a plan under way
+  EXPECT_NE(left.get(0), nullptr);
+}
+
 TEST_F(Training, OtherBackendsAndModelsAreRefused) {
   TrainConfig nccl = config_;
   nccl.ranks.backend = "nccl";
