@@ -51,6 +51,20 @@ TABLES = {
          ("load_gap_above_1e-4", "gap above 1e-4", 1, "{:.0f}"), ("split_uncertified", "splits not proved", 1, "{:.0f}"),
          ("unknown", "no placement found", 1, "{:.0f}"), ("proofs_beyond_the_planners_limit", "proofs too long for the planner", 1, "{:.0f}")],
     ),
+    "filler_repair": (
+        "Methods two-stage (the paper's Alg. 1) and zellige (with repair) over what is proved for all placements of the batch: the stand-alone "
+        "bound or CP-SAT's with the fillers as sand, the larger. Modelled prices; processor time of planning. Goal: 0.1%. Cells without numbers "
+        "fit no placement.",
+        [("workload", "workload", None, "{}"), ("device_priced", "device priced", None, "{}"), ("two_stage_over_bound", "two-stage over the bound", 0.01, "{:.3f}%"),
+         ("zellige_over_bound", "zellige over the bound", 0.01, "{:.3f}%"), ("meets_goal", "meets the goal", None, "{}"),
+         ("two_stage_cpu_ms", "two-stage, ms", 1, "{:.2f}"), ("zellige_cpu_ms", "zellige, ms", 1, "{:.2f}"), ("zellige_certified", "certified", None, "{}")],
+    ),
+    "plan_ahead": (
+        "What a step waits for its plan, which is made while the step before runs; steps are simulated by sleeping. Goal: 1% of a step.",
+        [("ranks", "ranks", 1, "{:.0f}"), ("most_sequences", "most sequences", 1, "{:.0f}"), ("simulated_step_ms", "step, ms", 1, "{:.0f}"),
+         ("solve_p50_us", "planning p50, ms", MS, "{:.2f}"), ("wait_p50_us", "wait p50, ms", MS, "{:.3f}"), ("wait_p99_us", "p99, ms", MS, "{:.3f}"),
+         ("wait_share_of_step", "wait of the step", 0.01, "{:.2f}%")],
+    ),
     "start_up": (
         "Start of the command, least and median of 31 runs: `zellige` loads no libtorch, `zellige-torch` is what a subcommand that needs it "
         "becomes. The last column is the least time over that with libtorch.",

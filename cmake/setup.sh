@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ cmake ninja-build ccache python3-venv libprotozero-dev librapidcheck-dev libtomlplusplus-dev libcli11-dev
+packages=(g++ cmake ninja-build ccache python3-venv python3-dev libprotozero-dev librapidcheck-dev libtomlplusplus-dev libcli11-dev
   nlohmann-json3-dev libspdlog-dev libfmt-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev clang-format)
 missing=()
 if command -v dpkg-query >/dev/null; then
@@ -19,6 +19,7 @@ for package in "${missing[@]}"; do
   case "$package" in
     g++ | cmake | ccache | clang-format) command -v "$package" >/dev/null && continue ;;
     ninja-build) command -v ninja >/dev/null && continue ;;
+    python3-dev) python3 -c 'import pathlib, sysconfig, sys; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())' && continue ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null && continue ;;
   esac
   keep+=("$package")

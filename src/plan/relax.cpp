@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "plan/bounds.h"
 #include "plan/greedy.h"
+#include "plan/what_if.h"
 
 namespace zellige {
 namespace {
@@ -38,7 +39,7 @@ class Relaxations {
   Relaxations(const Batch& batch, const Profile& profile, const PlanOptions& options, const Deadline& deadline)
       : batch_(batch), profile_(profile), options_(options), deadline_(deadline) {
     buckets_ = match_buckets(batch, profile);
-    problem_ = problem(batch.ranks, options.menu);
+    problem_ = problem(batch.ranks, options.menu, profile);
   }
 
   std::string text() {
@@ -59,10 +60,10 @@ class Relaxations {
   }
 
  private:
-  Problem problem(int ranks, Menu menu) const {
+  Problem problem(int ranks, Menu menu, const Profile& profile) const {
     Batch larger = batch_;
     larger.ranks = ranks;
-    return make_problem(larger, profile_, buckets_, std::vector<bool>(profile_.catalog.buckets.size(), true), menu);
+    return make_problem(larger, profile, buckets_, std::vector<bool>(profile.catalog.buckets.size(), true), menu);
   }
 
   bool fits(const Problem& unreduced) const {
@@ -105,7 +106,7 @@ class Relaxations {
 
   std::string more_ranks() const {
     const auto more = smallest(batch_.ranks * (kMostTimesRanks - 1), [&](std::int64_t ranks) {
-      return fits(problem(batch_.ranks + static_cast<int>(ranks), options_.menu));
+      return fits(problem(batch_.ranks + static_cast<int>(ranks), options_.menu, profile_));
     });
     if (!more) return "";
     return "on " + std::to_string(batch_.ranks + *more) + " ranks instead of " + std::to_string(batch_.ranks);
@@ -124,50 +125,29 @@ class Relaxations {
   }
 
   std::string other_menu() const {
-    if (options_.menu == Menu::all || !fits(problem(batch_.ranks, Menu::all))) return "";
+    if (options_.menu == Menu::all || !fits(problem(batch_.ranks, Menu::all, profile_))) return "";
     return "with the menu of all degrees, not only powers of two";
   }
 
-  /// Legal configurations without a price get the need that the memory model estimates.
   std::string higher_degrees() const {
-    Problem wider = problem_;
-    MemoryOptions memory;
-    memory.checkpointing = profile_.key.checkpointing;
-    memory.keep_kv = options_.exec.keep_kv;
     int highest = 1;
-    for (Group& group : wider.groups) {
+    for (const Group& group : problem_.groups) {
       const Tokens length = profile_.catalog.buckets[group.bucket].tokens;
       for (const Configuration config : menu(profile_.catalog.model, length, batch_.ranks, options_.menu)) {
-        if (profile_.find(group.bucket, config) != nullptr) continue;
-        const Bytes need = memory_terms(profile_.catalog.model, length, config, memory).total();
-        group.options.push_back({config, config.degree(), profile_.whole(group.bucket).time.value, need.value});
-        highest = std::max(highest, config.degree());
+        if (profile_.find(group.bucket, config) == nullptr) highest = std::max(highest, config.degree());
       }
     }
-    if (highest == 1 || !fits(wider)) return "";
+    if (highest == 1) return "";
+    const Profile wider = what_if(profile_, {.ranks = batch_.ranks});
+    if (!fits(problem(batch_.ranks, options_.menu, wider))) return "";
     return "with prices of the legal configurations that the profile lacks, up to degree " + std::to_string(highest) +
            " (needs estimated)";
   }
 
   std::string checkpointing() const {
     if (profile_.key.checkpointing) return "";
-    Problem lighter = problem_;
-    for (Group& group : lighter.groups) {
-      const Tokens length = profile_.catalog.buckets[group.bucket].tokens;
-      for (Option& option : group.options) {
-        MemoryOptions memory;
-        memory.keep_kv = options_.exec.keep_kv;
-        memory.checkpointing = false;
-        const Bytes without = memory_terms(profile_.catalog.model, length, option.config, memory).total();
-        memory.checkpointing = true;
-        const Bytes with = memory_terms(profile_.catalog.model, length, option.config, memory).total();
-        const double share =
-            static_cast<double>(with.value) / static_cast<double>(std::max<std::int64_t>(1, without.value));
-        option.memory_bytes =
-            static_cast<std::int64_t>(static_cast<double>(option.memory_bytes) * std::min(1.0, share));
-      }
-    }
-    return fits(lighter) ? "with activation checkpointing (needs estimated)" : "";
+    const Profile lighter = what_if(profile_, {.checkpointing = true});
+    return fits(problem(batch_.ranks, options_.menu, lighter)) ? "with activation checkpointing (needs estimated)" : "";
   }
 
   const Batch& batch_;

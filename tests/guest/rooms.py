@@ -53,7 +53,7 @@ LIBRARIES = {
 # A room's file that may not include one of its own room's headers: the checker shares nothing with the scorer.
 FORBIDDEN_PAIRS = {
     (f"src/placement/{source}.cpp", header)
-    for source in ("check", "check_anchors", "check_batch", "check_certificate", "check_claims", "check_digests", "refutation", "pattern_doubt")
+    for source in ("check", "check_anchors", "check_batch", "check_certificate", "check_claims", "check_digests", "refutation", "pattern_doubt", "relaxation")
     for header in ("zellige/score.h", "placement/rank_sums.h")
 }
 
