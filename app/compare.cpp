@@ -59,13 +59,16 @@ Code run(const Arguments& arguments) {
                                     {"status", std::string(name(plan.status))},
                                     {"reason", plan.reason},
                                     {"solve_us", plan.solve_time.value}};
-      if (plan.has_placement()) row["score"] = to_json(score(plan.placement, profile));
+      if (plan.has_placement()) row["score"] = to_json(score(plan.placement, profile, plan.load_model));
       json["methods"].push_back(std::move(row));
     }
     print_json(json);
   } else {
-    fmt::print("{} on {}, times by the profile's prices (modelled)\n\n",
-               plural(static_cast<std::int64_t>(batch.sequences.size()), "sequence"), plural(batch.ranks, "rank"));
+    fmt::print("{} on {}, times by the profile's prices (modelled){}\n\n",
+               plural(static_cast<std::int64_t>(batch.sequences.size()), "sequence"), plural(batch.ranks, "rank"),
+               arguments.planning.load_model == "overlapped"
+                   ? "; overlapped loads: zellige and joint plan by them, the baselines by their own policies"
+                   : "");
     print_methods(plans, profile);
   }
   return code;

@@ -92,7 +92,7 @@ void print_methods(const std::vector<Plan>& plans, const Profile& profile) {
       table.add({plan.method, std::string(name(plan.status))});
       continue;
     }
-    const Score s = score(plan.placement, profile);
+    const Score s = score(plan.placement, profile, plan.load_model);
     table.add({plan.method, std::string(name(plan.status)), seconds(s.makespan), percent(s.over_floor),
                fmt::format("{:.3f}", s.imbalance), std::to_string(s.split_count), gibibytes(s.moved.all_gather),
                gibibytes(s.moved.ulysses), gibibytes(s.moved.ring), gibibytes(s.peak), seconds(plan.solve_time)});

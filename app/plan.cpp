@@ -66,12 +66,12 @@ Code run(const Arguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json json = {{"code", static_cast<int>(code_of(plan))},
                                    {"plan", nlohmann::ordered_json::parse(plan_json(plan))}};
-    if (plan.has_placement()) json["score"] = to_json(score(plan.placement, profile));
+    if (plan.has_placement()) json["score"] = to_json(score(plan.placement, profile, plan.load_model));
     print_json(json);
     return code_of(plan);
   }
   fmt::print("{}\n", headline(plan));
-  if (plan.has_placement()) print_ranks(plan, score(plan.placement, profile), profile);
+  if (plan.has_placement()) print_ranks(plan, score(plan.placement, profile, plan.load_model), profile);
   return code_of(plan);
 }
 

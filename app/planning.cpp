@@ -36,6 +36,17 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->check(whole_number(1, 1024))
       ->capture_default_str();
   command.add_flag("--overlap", options.exec.overlap, "Run exchanges beside other work");
+  command
+      .add_option(
+          "--load-model", load_model,
+          "A rank's load: additive, the sum of prices (the paper's), or overlapped: exchanges run beside other work")
+      ->check(CLI::IsMember({"additive", "overlapped"}))
+      ->capture_default_str();
+  command
+      .add_option("--hidden-per-mille", options.load_model.hidden_per_mille,
+                  "Overlapped loads: thousandths of an exchange that other work can hide")
+      ->check(whole_number(0, 1000))
+      ->capture_default_str();
   command.add_flag("--refetch-kv", refetch_kv, "Fetch K and V again in the backward pass instead of keeping them");
 }
 
@@ -43,6 +54,11 @@ PlanOptions PlanningArguments::resolved() const {
   PlanOptions result = options;
   result.menu = menu == "all" ? Menu::all : Menu::powers_of_two;
   result.exec.keep_kv = !refetch_kv;
+  if (load_model == "overlapped") {
+    result.load_model.kind = LoadModel::Kind::overlapped;
+  } else {
+    result.load_model = {};  // what is hidden means nothing there
+  }
   result.ortools = Env::from_process().ortools.value_or("");
   return result;
 }
@@ -74,10 +90,14 @@ std::string headline(const Plan& plan) {
   // A batch of nothing has no floor to be over.
   const double over =
       plan.floor.value > 0 ? static_cast<double>(plan.makespan.value) / static_cast<double>(plan.floor.value) - 1 : 0;
-  return fmt::format("{} ({}): {}{}, makespan {} ({} over the floor {}), {}, planned in {}", method,
+  const std::string loads =
+      plan.load_model.is_overlapped()
+          ? fmt::format(" of overlapped loads ({:.1f}% of an exchange hidden)", plan.load_model.hidden_per_mille / 10.0)
+          : "";
+  return fmt::format("{} ({}): {}{}, makespan {}{} ({} over the floor {}), {}, planned in {}", method,
                      printable(plan.solver), name(plan.status), plan.certified ? ", certified" : "",
-                     seconds(plan.makespan), percent(over), seconds(plan.floor), plural(plan.split_count, "split"),
-                     seconds(plan.solve_time));
+                     seconds(plan.makespan), loads, percent(over), seconds(plan.floor),
+                     plural(plan.split_count, "split"), seconds(plan.solve_time));
 }
 
 nlohmann::ordered_json to_json(const Score& score) {

@@ -20,6 +20,7 @@ struct PlanningArguments {
   std::string batch;
   std::string profile;
   std::string menu = "powers-of-two";
+  std::string load_model = "additive";
   bool refetch_kv = false;
   PlanOptions options;
 

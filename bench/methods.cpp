@@ -82,7 +82,7 @@ nlohmann::ordered_json row_of(const Method& method, const MethodRun& run, const 
     row["reason"] = plan.reason.substr(0, 200);
     return row;
   }
-  const Score scored = score(plan.placement, profile);
+  const Score scored = score(plan.placement, profile, plan.load_model);
   row["makespan_us"] = plan.makespan.value;
   row["floor_us"] = plan.floor.value;
   row["over_floor"] = scored.over_floor;

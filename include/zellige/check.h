@@ -16,7 +16,7 @@ enum class Violation {
   unpriced_config,  ///< the profile has no price for it
   wrong_rank_set,   ///< not degree-many ranks, one out of range, or one twice
   wrong_claim,      ///< a sequence's time or memory is not the profile's
-  wrong_load,       ///< load_us is not the sum of prices
+  wrong_load,       ///< load_us is not what the load model makes of the prices
   wrong_memory,     ///< memory_bytes is not the sum of needs
   over_memory_cap,  ///< a rank needs more than usable - base (command: exit 3 when alone)
   wrong_makespan,   ///< not the largest load
@@ -28,8 +28,9 @@ enum class Violation {
   wrong_status,    ///< a status that does not go with the rest (sequences without a plan, certified without proofs)
   wrong_method,    ///< no method of that name, or a solver that it does not use
   wrong_exec,      ///< waves < 1 or beyond kMaxWaves, unknown engine
-  wrong_profile,   ///< profile_digest is another profile's
-  wrong_digest,    ///< the digest in the file is not its placement's
+  wrong_load_model,  ///< none that there is, or a hidden part that is not 0 to 1000 thousandths
+  wrong_profile,     ///< profile_digest is another profile's
+  wrong_digest,      ///< the digest in the file is not its placement's
 };
 
 struct Finding {

@@ -10,6 +10,7 @@
 #include "zellige/anchor_proof.h"
 #include "zellige/batch.h"
 #include "zellige/catalog.h"
+#include "zellige/load_model.h"
 #include "zellige/profile.h"
 #include "zellige/units.h"
 
@@ -23,8 +24,9 @@ struct PlacedSequence {
   Tokens tokens;
   Configuration config;
   std::vector<Rank> ranks;  ///< in coordinate order: head fastest, then query, then key/value (engine.md)
-  Microseconds time;        ///< claim, a participating rank
+  Microseconds time;        ///< claim, a participating rank: the price, whatever the load model makes of it
   Bytes memory;             ///< claim, a participating rank
+  Microseconds exchange;    ///< claim, the part of time spent in exchanges; 0 in a plan of additive loads
 
   bool operator==(const PlacedSequence&) const = default;
 };
@@ -105,6 +107,7 @@ struct Plan {
   bool certified = false;          ///< both anchor rounds proved
   std::string reason;              ///< why there is no plan: what is over, and by how much; empty with a plan
   Placement placement;             ///< no sequences when there is no plan
+  LoadModel load_model;            ///< what all loads and bounds below are about
   std::vector<Microseconds> load;  ///< [ranks], without step_base; empty when there is no plan
   std::vector<Bytes> memory;       ///< [ranks], without memory_base
   Microseconds makespan;           ///< largest load
@@ -118,9 +121,9 @@ struct Plan {
   bool has_placement() const { return status == PlanStatus::optimal || status == PlanStatus::feasible; }
 };
 
-/// Fills in what follows from placement and profile: each sequence's time and memory claims, load, memory, makespan,
-/// floor, split_count, profile_digest. Planners call it last, so that all methods report by one rule.
-/// Without a placement (by `status`) the sequences are dropped and load and memory are empty.
+/// Fills in what follows from placement, profile and load model: each sequence's time and memory claims, load, memory,
+/// makespan, floor, split_count, profile_digest. Planners call it last, so that all methods report by one rule. Without
+/// a placement (by `status`) the sequences are dropped and load and memory are empty.
 /// @param batch  the whole batch: the floor counts every sequence even when there is no placement.
 /// Errors: Code::input when the profile lacks a bucket of the batch or the price of a placed sequence, or a rank set
 /// is not degree-many of 0 .. ranks - 1.

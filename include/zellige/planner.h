@@ -23,7 +23,10 @@ struct PlanOptions {
   std::uint64_t seed = 0;
   double epsilon = 1e-3;  ///< load slack of the second anchor round  // epsilon, Eq. 7
   ExecOptions exec;       ///< copied into the placement
-  std::string ortools;    ///< path of libortools.so.9; empty: looked for; "none": go without
+  /// What loads and bounds are about. Our methods plan by it; baselines plan by their own policies, and it says what
+  /// the plan that they come to is worth.
+  LoadModel load_model;
+  std::string ortools;  ///< path of libortools.so.9; empty: looked for; "none": go without
   /// KnapFormer: layout such as "g3n1+g1n1"; empty: the best of all that fit. USP: "u4r2"; empty: the best. Methods
   /// that take none (takes_layout) refuse one.
   std::string layout;

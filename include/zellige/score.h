@@ -17,7 +17,7 @@ struct BytesMoved {
 };
 
 struct Score {
-  std::vector<Microseconds> load;      ///< [ranks], sum of prices
+  std::vector<Microseconds> load;      ///< [ranks], by the load model; additive: sum of prices
   std::vector<Microseconds> exchange;  ///< [ranks], sum of the prices' exchange parts
   std::vector<Bytes> memory;           ///< [ranks], sum of needs
   std::vector<Tokens> tokens;          ///< [ranks], tokens owned
@@ -31,9 +31,9 @@ struct Score {
   BytesMoved moved;
 };
 
-/// Scores a placement by the paper's additive model (Eq. 1, Eq. 6).
+/// Scores a placement: by the paper's additive loads (Eq. 1, Eq. 6), or by another load model.
 /// Errors: Code::input when the profile is for another model or has no price for a sequence's bucket and configuration,
 /// or a rank set is not degree-many of 0 .. ranks - 1.
-Score score(const Placement& placement, const Profile& profile);
+Score score(const Placement& placement, const Profile& profile, const LoadModel& model = {});
 
 }  // namespace zellige

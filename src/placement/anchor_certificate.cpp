@@ -44,6 +44,7 @@ PatternQuestion question_of(const ProofInstance& instance, std::int64_t load_lim
       auto& kind = kinds.emplace_back();
       kind.time_us = group.options[j].time_us;
       kind.memory_bytes = group.options[j].memory_bytes;
+      kind.exchange_us = group.options[j].exchange_us;
       kind.value = piece_values[g][j];
       kind.before_most = group.count - (j + 1 < group.options.size() ? limits.least[g][j + 1] : 0);
       kind.after_most = limits.most[g][j];
@@ -233,7 +234,8 @@ std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstanc
   for (const auto& option : options) {
     if (option.memory_bytes > memory_cap_bytes) continue;
     const auto covers = [](const ProofInstance::Option& a, const ProofInstance::Option& b) {
-      return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes;
+      return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes &&
+             a.exchange_us <= b.exchange_us;
     };
     // Kept options that come earlier win ties; later ones must be strictly better to push an earlier one out.
     if (std::any_of(needed.begin(), needed.end(), [&](const auto& kept) { return covers(kept, option); })) continue;
@@ -287,7 +289,9 @@ bool check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& pro
         menus.emplace(it->name, menu(profile.catalog.model, it->tokens, batch.ranks, proof.menu)).first->second;
     for (const Configuration config : allowed) {
       const Price* price = profile.find(bucket, config);
-      if (price != nullptr) options.push_back({config, config.degree(), price->time.value, price->memory.value});
+      if (price == nullptr) continue;
+      const PieceLoads piece = piece_loads(*price, plan.load_model);
+      options.push_back({config, config.degree(), piece.time_us, price->memory.value, piece.exchange_us});
     }
     instance.groups.push_back({0, needed_options(options, instance.memory_cap_bytes)});
   }

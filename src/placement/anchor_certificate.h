@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct ProofInstance {
     int degree = 1;
     std::int64_t time_us = 0;
     std::int64_t memory_bytes = 0;
+    std::int64_t exchange_us = 0;
+
+    std::int64_t load_us() const { return std::max(time_us, exchange_us); }  ///< of a rank that holds nothing else
   };
   struct Group {
     std::int64_t count = 0;
@@ -31,8 +35,8 @@ struct ProofInstance {
   std::vector<Group> groups;
 };
 
-/// Drops the options that no best placement needs (over the cap, or another one has no higher degree, price and need;
-/// of equal ones the first stays), and puts the rest in the proof's order.
+/// Drops the options that no best placement needs (over the cap, or another one has no higher degree, price, exchange
+/// and need; of equal ones the first stays), and puts the rest in the proof's order.
 std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstance::Option>& options,
                                                   std::int64_t memory_cap_bytes);
 

@@ -32,12 +32,19 @@ class Checker {
         is_anchor_(anchors_of(plan, profile)) {}
 
   Verdict run() {
+    if (const std::string why = why_no_load_model(plan_.load_model); !why.empty()) {
+      findings_.add(Violation::wrong_load_model, why);  // nobody can say what loads and bounds should be
+      check_digests(plan_, batch_, profile_, findings_);
+      return findings_.take();
+    }
     check_frame();
     if (plan_.has_placement()) {
       in_batch_ = match_sequences(plan_, batch_, findings_);
       recomputed_.load_us.resize(num_ranks());
       recomputed_.memory_bytes.resize(num_ranks());
       recomputed_.anchor_load_us.resize(num_ranks());
+      exchange_us_.resize(num_ranks());
+      anchor_exchange_us_.resize(num_ranks());
       last_on_rank_.assign(num_ranks(), -1);
       for (std::size_t i = 0; i < placed().size(); ++i) check_sequence(i);
       if (recomputed_.sums_known) check_sums();
@@ -125,10 +132,16 @@ class Checker {
       return;
     }
     const bool is_anchor = is_anchor_[static_cast<std::size_t>(profile_bucket_of(i))];
+    const PieceLoads piece = piece_loads(*price, plan_.load_model);
     for (const Rank rank : sequence.ranks) {
-      if (is_anchor) recomputed_.anchor_load_us[static_cast<std::size_t>(rank)] += price->time.value;
-      recomputed_.load_us[static_cast<std::size_t>(rank)] += price->time.value;
-      recomputed_.memory_bytes[static_cast<std::size_t>(rank)] += price->memory.value;
+      const auto at = static_cast<std::size_t>(rank);
+      if (is_anchor) {
+        recomputed_.anchor_load_us[at] += piece.time_us;
+        anchor_exchange_us_[at] += piece.exchange_us;
+      }
+      recomputed_.load_us[at] += piece.time_us;
+      exchange_us_[at] += piece.exchange_us;
+      recomputed_.memory_bytes[at] += price->memory.value;
     }
   }
 
@@ -182,12 +195,20 @@ class Checker {
     };
     claim("time_us", sequence.time.value, price.time.value);
     claim("memory_bytes", sequence.memory.value, price.memory.value);
+    const bool has_exchange = plan_.load_model.kind == LoadModel::Kind::overlapped;
+    if (has_exchange) claim("exchange_us", sequence.exchange.value, price.exchange.value);
   }
 
   // ---- sums
 
   void check_sums() {
-    for (const Wide load : recomputed_.load_us) recomputed_.makespan_us = std::max(recomputed_.makespan_us, load);
+    for (std::size_t rank = 0; rank < num_ranks(); ++rank) {
+      Wide& load = recomputed_.load_us[rank];
+      load = std::max(load, exchange_us_[rank]);
+      recomputed_.makespan_us = std::max(recomputed_.makespan_us, load);
+      Wide& anchor_load = recomputed_.anchor_load_us[rank];
+      anchor_load = std::max(anchor_load, anchor_exchange_us_[rank]);
+    }
     check_per_rank(Violation::wrong_load, "load_us", plan_.load, recomputed_.load_us);
     check_per_rank(Violation::wrong_memory, "memory_bytes", plan_.memory, recomputed_.memory_bytes);
     const Wide cap = Wide{profile_.memory_usable.value} - profile_.memory_base.value;
@@ -254,10 +275,11 @@ class Checker {
   const Plan& plan_;
   const Batch& batch_;
   const Profile& profile_;
-  const std::vector<BucketIndex> profile_bucket_;     // of the batch's sequences
-  const std::vector<bool> is_anchor_;                 // [buckets of the profile]
-  std::vector<std::optional<std::size_t>> in_batch_;  // of the placed sequences: which of the batch's they are
-  std::vector<std::int64_t> last_on_rank_;            // [ranks]: the last sequence seen there
+  const std::vector<BucketIndex> profile_bucket_;       // of the batch's sequences
+  const std::vector<bool> is_anchor_;                   // [buckets of the profile]
+  std::vector<std::optional<std::size_t>> in_batch_;    // of the placed sequences: which of the batch's they are
+  std::vector<std::int64_t> last_on_rank_;              // [ranks]: the last sequence seen there
+  std::vector<Wide> exchange_us_, anchor_exchange_us_;  // [ranks]
   Recomputed recomputed_;
   Findings findings_;
 };
@@ -314,6 +336,7 @@ std::string_view name(Violation violation) {
     case Violation::wrong_status: return "wrong-status";
     case Violation::wrong_method: return "wrong-method";
     case Violation::wrong_exec: return "wrong-exec";
+    case Violation::wrong_load_model: return "wrong-load-model";
     case Violation::wrong_profile: return "wrong-profile";
     case Violation::wrong_digest: return "wrong-digest";
   }

@@ -27,7 +27,11 @@ class WitnessCheck {
  public:
   WitnessCheck(const Plan& plan, const Batch& batch, const Profile& profile, const std::vector<BucketIndex>& bucket_of,
                const std::vector<bool>& is_anchor, Choice choice)
-      : witness_(plan.certificate.anchor_placement), batch_(batch), profile_(profile), choice_(choice) {
+      : witness_(plan.certificate.anchor_placement),
+        batch_(batch),
+        profile_(profile),
+        load_model_(plan.load_model),
+        choice_(choice) {
     for (const BucketIndex bucket : bucket_of) {
       if (is_anchor[bucket]) ++sequences_[bucket];
     }
@@ -74,7 +78,7 @@ class WitnessCheck {
 
   std::string read(const RankContent& content, Wide& largest_load_us) {
     if (content.ranks < 1) return "one of its entries is for " + std::to_string(content.ranks) + " ranks";
-    Wide load = 0, memory = 0;
+    Wide load = 0, exchange = 0, memory = 0;
     std::map<Option, std::int64_t> here;
     for (const RankContent::Pieces& held : content.holds) {
       const auto bucket = profile_.catalog.find(held.bucket);
@@ -87,7 +91,9 @@ class WitnessCheck {
         return text(held.config) + " is no option of bucket " + in_quotes(held.bucket);
       }
       if (held.pieces < 0) return "a rank holds " + std::to_string(held.pieces) + " pieces";
-      load += Wide{price->time.value} * held.pieces;
+      const PieceLoads piece = piece_loads(*price, load_model_);
+      load += Wide{piece.time_us} * held.pieces;
+      exchange += Wide{piece.exchange_us} * held.pieces;
       memory += Wide{price->memory.value} * held.pieces;
       here[{*bucket, held.config}] += held.pieces;
     }
@@ -98,13 +104,14 @@ class WitnessCheck {
     if (memory > profile_.memory_cap().value) {
       return "a rank needs " + text(memory) + " bytes; the cap is " + std::to_string(profile_.memory_cap().value);
     }
-    largest_load_us = std::max(largest_load_us, load);
+    largest_load_us = std::max({largest_load_us, load, exchange});
     return "";
   }
 
   const std::vector<RankContent>& witness_;
   const Batch& batch_;
   const Profile& profile_;
+  const LoadModel& load_model_;
   Choice choice_;
   std::map<BucketIndex, std::int64_t> sequences_;
   std::map<Option, Wide> pieces_;

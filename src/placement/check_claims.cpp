@@ -44,7 +44,7 @@ class ClaimCheck {
         recomputed_(recomputed),
         findings_(findings),
         choice_(choice()),
-        anchors_(instance_of(batch, profile, bucket_of, is_anchor, choice_)) {
+        anchors_(instance_of(batch, profile, bucket_of, is_anchor, choice_, plan.load_model)) {
     if (plan.has_placement() && recomputed.sums_known) {
       plan_anchor_load_ = *std::max_element(recomputed.anchor_load_us.begin(), recomputed.anchor_load_us.end());
     }
@@ -208,8 +208,8 @@ class ClaimCheck {
     }
     // All anchors are placed, so a bound of their largest load is one of the makespan.
     if (duals_prove_load_ && certificate_.anchor_bound && bound->value <= certificate_.anchor_bound->value) return;
-    const ProofInstance all =
-        instance_of(batch_, profile_, bucket_of_, std::vector<bool>(is_anchor_.size(), true), choice_);
+    const ProofInstance all = instance_of(batch_, profile_, bucket_of_, std::vector<bool>(is_anchor_.size(), true),
+                                          choice_, plan_.load_model);
     if (refutes_load(all, bound->value - 1)) return;
     unproved_bound("makespan_bound_us", bound->value, all);
   }
@@ -217,8 +217,8 @@ class ClaimCheck {
   void check_infeasible() {
     const bool anchors = certificate_.anchor_status == SolveStatus::infeasible;
     if (plan_.has_placement() || (!anchors && plan_.status != PlanStatus::infeasible)) return;
-    const ProofInstance all =
-        instance_of(batch_, profile_, bucket_of_, std::vector<bool>(is_anchor_.size(), true), choice_);
+    const ProofInstance all = instance_of(batch_, profile_, bucket_of_, std::vector<bool>(is_anchor_.size(), true),
+                                          choice_, plan_.load_model);
     if (refutes_memory(anchors ? anchors_ : all)) return;
     unproved(anchors ? "anchor_status" : "status", anchors ? "anchor_status is infeasible" : "status is infeasible",
              "");

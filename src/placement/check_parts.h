@@ -29,6 +29,16 @@ class Findings {
   Verdict verdict_;
 };
 
+/// What a piece adds to the two sums of its rank, of which the larger one is the load. By the checker's own reckoning.
+struct PieceLoads {
+  std::int64_t time_us = 0;      ///< >= 1
+  std::int64_t exchange_us = 0;  ///< 0 where loads are additive
+};
+PieceLoads piece_loads(const Price& price, const LoadModel& model);
+
+/// Why a load model is none; empty when it is one.
+std::string why_no_load_model(const LoadModel& model);
+
 /// What the checker computes itself from batch and profile. `sums_known` is false where a sequence has no price or no
 /// proper rank set: then nothing can be said of loads, memory and makespan.
 struct Recomputed {

@@ -32,6 +32,7 @@ constexpr std::size_t kMostPartials = std::size_t{1} << 20;
 struct Partial {
   std::int64_t load_us = 0, memory_bytes = 0, value = 0;
   std::int64_t taken = 0, left = 0;
+  std::int64_t exchange_us = 0;
   Wide worth = 0;  // by which it is compared
 };
 
@@ -42,6 +43,7 @@ class Doubt {
       std::vector<Kind> kinds;
       for (const Kind& kind : group) {
         if (kind.time_us > question.load_limit_us || kind.memory_bytes > question.memory_cap_bytes) continue;
+        if (kind.exchange_us > question.load_limit_us) continue;
         if (best_value(kind) <= 0 || kind.before_most <= 0 || kind.after_most <= 0) continue;
         kinds.push_back(kind);
       }
@@ -55,14 +57,19 @@ class Doubt {
       return PatternVerdict::out_of_work;
     }
     prices_ = {0};
-    if (!may_exceed_memory()) return search();
-    // Memory at a price and no cap first: then loads alone decide, and what is worth too little so is worth too little.
-    const Wide price = best_price();
+    const bool has_memory = may_exceed(&Kind::memory_bytes, question_.memory_cap_bytes);
+    const bool has_exchange = may_exceed(&Kind::exchange_us, question_.load_limit_us);
+    if (!has_memory && !has_exchange) return search();
+    // Memory at a price and no cap first, and no exchange: then times alone decide, and what is worth too little so is
+    // worth too little.
+    const Wide price = has_memory ? best_price() : 0;
     prices_ = {price};
     const PatternVerdict priced = search();
     if (priced == PatternVerdict::none || work_ < 0) return priced;
-    counts_memory_ = true;
-    prices_ = {0, price};
+    counts_all_ = true;
+    counts_exchange_ = has_exchange;
+    prices_ = {0};
+    if (has_memory) prices_.push_back(price);
     return search();
   }
 
@@ -90,15 +97,16 @@ class Doubt {
     return true;
   }
 
-  bool may_exceed_memory() const {
-    Relaxation most_bytes(0, question_.load_limit_us);  // of any pattern
+  /// Whether some pattern whose time keeps the limit may hold more of a resource than `most`.
+  bool may_exceed(std::int64_t Kind::*resource, std::int64_t most) const {
+    Relaxation held(0, question_.load_limit_us);
     for (std::vector<Kind> kinds : groups_) {
-      for (Kind& kind : kinds) kind.value = kind.memory_bytes, kind.steps.clear();
-      most_bytes.add(kinds.data(), kinds.data() + kinds.size(), kinds.front().after_most, 0);
+      for (Kind& kind : kinds) kind.value = kind.*resource, kind.steps.clear();
+      held.add(kinds.data(), kinds.data() + kinds.size(), kinds.front().after_most, 0);
     }
-    most_bytes.finish();
+    held.finish();
     constexpr double kWider = 1 + 1e-9;
-    return most_bytes.about(question_.load_limit_us) * kWider > static_cast<double>(question_.memory_cap_bytes);
+    return held.about(question_.load_limit_us) * kWider > static_cast<double>(most);
   }
 
   Relaxation relaxation(const std::vector<bool>& without, Wide price) const {
@@ -184,12 +192,19 @@ class Doubt {
         const std::int64_t left = std::min(partial.left, kind.after_most);
         std::int64_t most = std::min(left, kind.before_most - partial.taken);
         if (kind.time_us > 0) most = std::min(most, (question_.load_limit_us - partial.load_us) / kind.time_us);
-        if (counts_memory_ && kind.memory_bytes > 0) {
+        if (counts_all_ && kind.memory_bytes > 0) {
           most = std::min(most, (question_.memory_cap_bytes - partial.memory_bytes) / kind.memory_bytes);
         }
+        if (counts_exchange_ && kind.exchange_us > 0) {
+          most = std::min(most, (question_.load_limit_us - partial.exchange_us) / kind.exchange_us);
+        }
         for (std::int64_t pieces = 0; pieces <= most; ++pieces) {
-          Partial next{partial.load_us + pieces * kind.time_us, partial.memory_bytes + pieces * kind.memory_bytes,
-                       partial.value + pieces * kind.value, partial.taken + pieces, left - pieces};
+          Partial next{partial.load_us + pieces * kind.time_us,
+                       partial.memory_bytes + pieces * kind.memory_bytes,
+                       partial.value + pieces * kind.value,
+                       partial.taken + pieces,
+                       left - pieces,
+                       partial.exchange_us + pieces * kind.exchange_us};
           for (const auto& [least, bonus] : kind.steps) next.value += pieces >= least ? bonus : 0;
           if (--work_ < 0) return false;
           bool may_exceed = true;
@@ -212,15 +227,19 @@ class Doubt {
   /// Drops from grown_ what another one is at least as good as.
   void keep_best(bool is_simple) {
     // By memory at its price the need does not count by itself.
-    const Wide price = counts_memory_ ? 0 : prices_.back();
-    const auto second = [&](const Partial& p) { return counts_memory_ ? p.memory_bytes : is_simple ? p.taken : 0; };
+    const Wide price = counts_all_ ? 0 : prices_.back();
+    const auto second = [&](const Partial& p) { return counts_all_ ? p.memory_bytes : is_simple ? p.taken : 0; };
     // What leaves the group in another state is not compared, but for the count where all else follows from it.
-    const bool has_bins = counts_memory_ || !is_simple;
-    const auto is_other_bin = [](const Partial& a, const Partial& b) { return a.taken != b.taken || a.left != b.left; };
+    // Nor is what exchanges another time: few pieces exchange at all, so the times are few.
+    const bool has_bins = counts_all_ || !is_simple;
+    const auto is_other_bin = [&](const Partial& a, const Partial& b) {
+      return a.taken != b.taken || a.left != b.left || (counts_exchange_ && a.exchange_us != b.exchange_us);
+    };
     for (Partial& partial : grown_) partial.worth = worth(partial, price);
     std::sort(grown_.begin(), grown_.end(), [&](const Partial& a, const Partial& b) {
       if (has_bins && a.taken != b.taken) return a.taken < b.taken;
       if (has_bins && a.left != b.left) return a.left < b.left;
+      if (counts_exchange_ && a.exchange_us != b.exchange_us) return a.exchange_us < b.exchange_us;
       if (a.load_us != b.load_us) return a.load_us < b.load_us;
       if (a.worth != b.worth) return a.worth > b.worth;
       return second(a) < second(b);
@@ -249,7 +268,7 @@ class Doubt {
     const auto by_load = [](const Partial& x, const Partial& y) { return x.load_us < y.load_us; };
     std::sort(a.begin(), a.end(), by_load);
     std::sort(b.begin(), b.end(), by_load);
-    if (!counts_memory_) {
+    if (!counts_all_) {
       Wide best = std::numeric_limits<std::int64_t>::min();
       std::size_t next = 0;
       for (std::size_t i = a.size(); i-- > 0;) {  // room grows
@@ -274,6 +293,7 @@ class Doubt {
         if (--work_ < 0) return PatternVerdict::out_of_work;
         if (partial.load_us + b[i].load_us > question_.load_limit_us) continue;
         if (partial.memory_bytes + b[i].memory_bytes > question_.memory_cap_bytes) continue;
+        if (counts_exchange_ && partial.exchange_us + b[i].exchange_us > question_.load_limit_us) continue;
         if (Wide{partial.value} + b[i].value > question_.mean) return PatternVerdict::exists;
       }
     }
@@ -295,7 +315,8 @@ class Doubt {
   std::vector<std::vector<Kind>> groups_;
   int shift_ = 0;
   std::vector<Wide> prices_;
-  bool counts_memory_ = false;
+  bool counts_all_ = false;  // memory and counts by themselves, not at a price
+  bool counts_exchange_ = false;
   std::vector<Partial> grown_;
 };
 

@@ -16,6 +16,7 @@ struct PatternQuestion {
     std::int64_t before_most = 0;                              ///< pieces of the group's kinds up to this one
     std::int64_t after_most = 0;                               ///< pieces of the group's kinds from this one on
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;  ///< so many pieces or more: so much value besides
+    std::int64_t exchange_us = 0;                              ///< its sum keeps the load limit, too
   };
   std::int64_t load_limit_us = 0, memory_cap_bytes = 0;
   std::vector<std::vector<Kind>> groups;

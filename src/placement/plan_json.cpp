@@ -39,7 +39,7 @@ OrderedJson to_json(const std::optional<SolveStatus>& status) {
   return status ? OrderedJson(std::string(name(*status))) : OrderedJson(nullptr);
 }
 
-OrderedJson to_json(const PlacedSequence& sequence) {
+OrderedJson to_json(const PlacedSequence& sequence, const LoadModel& model) {
   OrderedJson json;
   json["id"] = sequence.id;
   json["bucket"] = sequence.bucket;
@@ -49,6 +49,14 @@ OrderedJson to_json(const PlacedSequence& sequence) {
   json["ranks"] = sequence.ranks;
   json["time_us"] = sequence.time.value;
   json["memory_bytes"] = sequence.memory.value;
+  if (model.is_overlapped()) json["exchange_us"] = sequence.exchange.value;
+  return json;
+}
+
+OrderedJson to_json(const LoadModel& model) {
+  OrderedJson json;
+  json["kind"] = std::string(name(model.kind));
+  json["hidden_per_mille"] = model.hidden_per_mille;
   return json;
 }
 
@@ -129,7 +137,17 @@ Configuration read_configuration(const JsonValue& value) {
   return {count(factors[0], 1), count(factors[1], 1), count(factors[2], 1)};
 }
 
-PlacedSequence read_sequence(const JsonValue& value) {
+/// Absent: additive. An additive model has nothing more to say, so it is written by leaving it out.
+LoadModel read_load_model(const JsonValue& value) {
+  JsonObject object(value);
+  LoadModel model;
+  model.kind = read_enum(object.at("kind"), std::array{LoadModel::Kind::overlapped});
+  model.hidden_per_mille = static_cast<int>(object.at("hidden_per_mille").integer(0, 1000));
+  object.finish();
+  return model;
+}
+
+PlacedSequence read_sequence(const JsonValue& value, const LoadModel& model) {
   JsonObject object(value);
   PlacedSequence sequence;
   const JsonValue id = object.at("id");
@@ -142,6 +160,11 @@ PlacedSequence read_sequence(const JsonValue& value) {
   for (const JsonValue& rank : object.at("ranks").array()) sequence.ranks.push_back(count(rank, 0));
   sequence.time = {amount(object.at("time_us"))};
   sequence.memory = {amount(object.at("memory_bytes"))};
+  if (model.is_overlapped()) {
+    const JsonValue exchange = object.at("exchange_us");
+    sequence.exchange = {amount(exchange)};
+    if (sequence.exchange > sequence.time) exchange.refuse("it is a part of time_us and cannot exceed it");
+  }
   object.finish();
   return sequence;
 }
@@ -217,12 +240,13 @@ Plan read(const JsonDocument& document, const ModelGeometry* model, bool refuse)
   plan.status = read_enum(object.at("status"), kPlanStatuses);
   plan.certified = object.at("certified").boolean();
   plan.reason = object.at("reason").string();
+  if (object.has("load_model")) plan.load_model = read_load_model(object.at("load_model"));
 
   const auto sequences = object.at("sequences").array();
   plan.placement.sequences.reserve(sequences.size());
   std::unordered_set<std::string> ids;
   for (const JsonValue& item : sequences) {
-    plan.placement.sequences.push_back(read_sequence(item));
+    plan.placement.sequences.push_back(read_sequence(item, plan.load_model));
     if (!ids.insert(plan.placement.sequences.back().id).second) JsonObject(item).at("id").refuse("this id comes twice");
   }
 
@@ -254,13 +278,15 @@ Plan read(const JsonDocument& document, const ModelGeometry* model, bool refuse)
 /// @param refuse  called with what is wrong; does not return
 void expect_sums_of(const Plan& plan, const std::function<void(const std::string&)>& refuse) {
   const auto ranks = static_cast<std::size_t>(plan.placement.ranks);
-  std::vector<std::int64_t> load_us(ranks), memory_bytes(ranks);
+  std::vector<std::int64_t> load_us(ranks), exchange_us(ranks), memory_bytes(ranks);
   std::int64_t splits = 0;
   for (const PlacedSequence& sequence : plan.placement.sequences) {
     if (!sequence.config.is_whole()) ++splits;
+    const Charge charged = charge(sequence.time, sequence.exchange, plan.load_model);
     for (const Rank rank : sequence.ranks) {
       const auto r = static_cast<std::size_t>(rank);
-      if (__builtin_add_overflow(load_us[r], sequence.time.value, &load_us[r]) ||
+      if (__builtin_add_overflow(load_us[r], charged.time.value, &load_us[r]) ||
+          __builtin_add_overflow(exchange_us[r], charged.exchange.value, &exchange_us[r]) ||
           __builtin_add_overflow(memory_bytes[r], sequence.memory.value, &memory_bytes[r])) {
         refuse("the sequences of rank " + std::to_string(rank) + " add up beyond 64 bits");
       }
@@ -272,6 +298,7 @@ void expect_sums_of(const Plan& plan, const std::function<void(const std::string
     }
   };
   for (std::size_t r = 0; r < ranks; ++r) {
+    load_us[r] = std::max(load_us[r], exchange_us[r]);
     expect("load_us[" + std::to_string(r) + "]", plan.load[r].value, load_us[r]);
     expect("memory_bytes[" + std::to_string(r) + "]", plan.memory[r].value, memory_bytes[r]);
   }
@@ -300,8 +327,10 @@ std::string plan_json(const Plan& plan) {
   json["status"] = std::string(name(plan.status));
   json["certified"] = plan.certified;
   json["reason"] = plan.reason;
+  if (plan.load_model.is_overlapped()) json["load_model"] = to_json(plan.load_model);
   OrderedJson sequences = OrderedJson::array();
-  for (const PlacedSequence& sequence : plan.placement.sequences) sequences.push_back(to_json(sequence));
+  for (const PlacedSequence& sequence : plan.placement.sequences)
+    sequences.push_back(to_json(sequence, plan.load_model));
   json["sequences"] = std::move(sequences);
   json["load_us"] = to_json(plan.load);
   json["memory_bytes"] = to_json(plan.memory);

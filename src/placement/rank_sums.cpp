@@ -49,7 +49,7 @@ void add_checked(std::int64_t& total, std::int64_t value) {
   }
 }
 
-RankSums rank_sums(const Placement& placement, const PriceLookup& prices) {
+RankSums rank_sums(const Placement& placement, const PriceLookup& prices, const LoadModel& model) {
   const std::size_t num_ranks = static_cast<std::size_t>(std::max(placement.ranks, 0));
   RankSums sums{.load = std::vector<Microseconds>(num_ranks),
                 .exchange = std::vector<Microseconds>(num_ranks),
@@ -57,6 +57,7 @@ RankSums rank_sums(const Placement& placement, const PriceLookup& prices) {
                 .makespan = {}};
   for (const PlacedSequence& sequence : placement.sequences) {
     const Price& price = prices.price(sequence);
+    const Charge charged = charge(price, model);
     const int degree = sequence.config.degree();
     if (sequence.ranks.size() != static_cast<std::size_t>(degree)) {
       throw Error(Code::input, "placement",
@@ -71,12 +72,15 @@ RankSums rank_sums(const Placement& placement, const PriceLookup& prices) {
                         "; ranks go from 0 to " + std::to_string(placement.ranks - 1));
       }
       const auto at = static_cast<std::size_t>(rank);
-      add_checked(sums.load[at].value, price.time.value);
+      add_checked(sums.load[at].value, charged.time.value);
       add_checked(sums.exchange[at].value, price.exchange.value);
       add_checked(sums.memory[at].value, price.memory.value);
     }
   }
-  for (const Microseconds load : sums.load) sums.makespan = std::max(sums.makespan, load);
+  for (std::size_t at = 0; at < num_ranks; ++at) {
+    if (model.is_overlapped()) sums.load[at] = std::max(sums.load[at], sums.exchange[at]);
+    sums.makespan = std::max(sums.makespan, sums.load[at]);
+  }
   return sums;
 }
 

@@ -27,9 +27,9 @@ class PriceLookup {
   std::unordered_map<std::string, BucketIndex> by_name_;
 };
 
-/// The additive model (Eq. 1): what every rank's sequences cost it.
+/// What every rank's sequences cost it.
 struct RankSums {
-  std::vector<Microseconds> load;      ///< [ranks]
+  std::vector<Microseconds> load;      ///< [ranks] by the load model: additive, the sum of prices (Eq. 1)
   std::vector<Microseconds> exchange;  ///< [ranks]
   std::vector<Bytes> memory;           ///< [ranks]
   Microseconds makespan;               ///< largest load
@@ -38,7 +38,7 @@ struct RankSums {
 
 /// Errors: Code::input for a missing price, a rank set that is not degree-many of 0 .. ranks - 1, or a sum beyond 64
 /// bits.
-RankSums rank_sums(const Placement& placement, const PriceLookup& prices);
+RankSums rank_sums(const Placement& placement, const PriceLookup& prices, const LoadModel& model);
 
 /// total += value. Errors: Code::input beyond 64 bits.
 void add_checked(std::int64_t& total, std::int64_t value);

@@ -2,6 +2,7 @@
 #include "placement/refutation.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <limits>
@@ -45,10 +46,19 @@ Weighing large_and_small(Wide capacity, Wide small) {
           capacity};
 }
 
+/// What a piece's size is made of. A rank's pieces keep both sums, of time and of exchange, within the limit, so they
+/// keep any mixture of the two within as much of the limit.
+struct Mixture {
+  std::int64_t time, exchange, memory;
+};
+constexpr Mixture kMemory = {0, 0, 1};
+constexpr std::array kLoads = {Mixture{1, 0, 0}, Mixture{3, 1, 0}, Mixture{1, 1, 0}, Mixture{1, 3, 0},
+                               Mixture{0, 1, 0}};
+
 class Room {
  public:
-  Room(const ProofInstance& instance, Wide capacity, std::int64_t load_limit_us, bool is_memory)
-      : instance_(instance), capacity_(capacity), load_limit_us_(load_limit_us), is_memory_(is_memory) {}
+  Room(const ProofInstance& instance, Wide capacity, std::int64_t load_limit_us, const Mixture& mixture)
+      : instance_(instance), capacity_(capacity), load_limit_us_(load_limit_us), mixture_(mixture) {}
 
   bool is_too_small() const {
     constexpr Wide kMostParts = 24;
@@ -76,9 +86,12 @@ class Room {
   }
 
  private:
-  Wide size_of(const Option& option) const { return is_memory_ ? option.memory_bytes : option.time_us; }
+  Wide size_of(const Option& option) const {
+    return Wide{option.time_us} * mixture_.time + Wide{option.exchange_us} * mixture_.exchange +
+           Wide{option.memory_bytes} * mixture_.memory;
+  }
   bool fits(const Option& option) const {
-    return option.time_us <= load_limit_us_ && option.memory_bytes <= instance_.memory_cap_bytes;
+    return option.load_us() <= load_limit_us_ && option.memory_bytes <= instance_.memory_cap_bytes;
   }
   /// A sequence weighs at least degree x weight of the option for which that is least.
   bool exceeds(const Weighing& weighing) const {
@@ -101,8 +114,22 @@ class Room {
   const ProofInstance& instance_;
   Wide capacity_;
   std::int64_t load_limit_us_;
-  bool is_memory_;
+  Mixture mixture_;
 };
+
+bool is_too_small(const ProofInstance& instance, std::int64_t limit_us) {
+  // Where no exchange exceeds its piece's time, times say all.
+  bool exchange_counts = false;
+  for (const auto& group : instance.groups) {
+    for (const Option& option : group.options) exchange_counts |= option.exchange_us > option.time_us;
+  }
+  for (const Mixture& mixture : kLoads) {
+    if (mixture.exchange > 0 && !exchange_counts) continue;
+    const Wide capacity = Wide{limit_us} * (mixture.time + mixture.exchange);
+    if (Room(instance, capacity, limit_us, mixture).is_too_small()) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -117,7 +144,7 @@ bool is_chosen(Choice choice, int degree) {
 }
 
 ProofInstance instance_of(const Batch& batch, const Profile& profile, const std::vector<BucketIndex>& bucket_of,
-                          const std::vector<bool>& wanted, Choice choice) {
+                          const std::vector<bool>& wanted, Choice choice, const LoadModel& model) {
   ProofInstance instance;
   instance.ranks = batch.ranks;
   instance.memory_cap_bytes = profile.memory_cap().value;
@@ -131,7 +158,8 @@ ProofInstance instance_of(const Batch& batch, const Profile& profile, const std:
         const Tokens tokens = profile.catalog.buckets[bucket].tokens;
         if (!why_illegal(batch.catalog.model, tokens, price.config, batch.ranks).empty()) continue;
         if (!is_chosen(choice, price.config.degree())) continue;
-        options.push_back({price.config, price.config.degree(), price.time.value, price.memory.value});
+        const PieceLoads piece = piece_loads(price, model);
+        options.push_back({price.config, price.config.degree(), piece.time_us, price.memory.value, piece.exchange_us});
       }
       instance.groups.push_back({0, needed_options(options, instance.memory_cap_bytes)});
     }
@@ -143,11 +171,12 @@ ProofInstance instance_of(const Batch& batch, const Profile& profile, const std:
 bool refutes_load(const ProofInstance& instance, std::int64_t limit_us) {
   if (instance.groups.empty()) return false;
   if (limit_us <= 0) return true;  // a price is at least 1
-  // Loads are multiples of what divides all prices that fit.
+  // Loads are multiples of what divides all prices and exchanges that fit.
   std::int64_t divisor = 0;
   for (const auto& group : instance.groups) {
     for (const Option& option : group.options) {
-      if (option.time_us <= limit_us) divisor = std::gcd(divisor, option.time_us);
+      if (option.load_us() > limit_us) continue;
+      divisor = std::gcd(std::gcd(divisor, option.time_us), option.exchange_us);
     }
   }
   if (divisor == 0) return true;
@@ -158,13 +187,13 @@ bool refutes_load(const ProofInstance& instance, std::int64_t limit_us) {
   constexpr std::int64_t kMostTries = 32;
   const std::int64_t step = std::max<std::int64_t>(1, (limit_us - reachable) / kMostTries);
   for (std::int64_t limit = limit_us; limit > reachable; limit -= step) {
-    if (Room(instance, limit, limit, false).is_too_small()) return true;
+    if (is_too_small(instance, limit)) return true;
   }
-  return Room(instance, reachable, reachable, false).is_too_small();
+  return is_too_small(instance, reachable);
 }
 
 bool refutes_memory(const ProofInstance& instance) {
-  return Room(instance, instance.memory_cap_bytes, std::numeric_limits<std::int64_t>::max(), true).is_too_small();
+  return Room(instance, instance.memory_cap_bytes, std::numeric_limits<std::int64_t>::max(), kMemory).is_too_small();
 }
 
 std::int64_t recomputed_load_bound(const ProofInstance& instance, std::int64_t most_us) {

@@ -24,7 +24,7 @@ bool is_chosen(Choice choice, int degree);
 /// @param bucket_of  [sequences of the batch] bucket in the profile's catalog
 /// @param wanted     [buckets of the profile]
 ProofInstance instance_of(const Batch& batch, const Profile& profile, const std::vector<BucketIndex>& bucket_of,
-                          const std::vector<bool>& wanted, Choice choice);
+                          const std::vector<bool>& wanted, Choice choice, const LoadModel& model);
 
 /// Whether it is certain that no placement has all loads <= `limit_us`.
 bool refutes_load(const ProofInstance& instance, std::int64_t limit_us);

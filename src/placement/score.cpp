@@ -26,14 +26,15 @@ void add_moved(Bytes& total, double elements_a_layer, const ModelGeometry& model
 
 }  // namespace
 
-Score score(const Placement& placement, const Profile& profile) {
+Score score(const Placement& placement, const Profile& profile, const LoadModel& model) {
+  check_load_model(model);
   if (placement.model != profile.catalog.model) {
     throw Error(Code::input, "placement.score",
                 "the placement is for model " + in_quotes(placement.model.name) + ", the profile for " +
                     in_quotes(profile.catalog.model.name) + " or for other sizes under that name");
   }
   const PriceLookup prices(profile);
-  RankSums sums = rank_sums(placement, prices);
+  RankSums sums = rank_sums(placement, prices, model);
   Score score;
   score.tokens.resize(sums.load.size());
   std::int64_t whole_us = 0;

@@ -104,8 +104,8 @@ bool TwoRounds::balance() {
   std::int64_t most = 0;  // no placement has a larger load: no rank meets a sequence twice
   for (const Group& group : problem_.groups) {
     const auto dearest = std::max_element(group.options.begin(), group.options.end(),
-                                          [](const Option& a, const Option& b) { return a.time_us < b.time_us; });
-    most += dearest->time_us * group.count();
+                                          [](const Option& a, const Option& b) { return a.load_us() < b.load_us(); });
+    most += dearest->load_us() * group.count();
   }
   Round round;
   round.load_least_us = load_bound_us_;

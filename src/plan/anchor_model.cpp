@@ -90,7 +90,7 @@ void AnchorModel::add_variables(std::int64_t load_most_us) {
   for (std::size_t g = 0; g < problem_.groups.size(); ++g) {
     variables_.emplace_back(problem_.groups[g].options.size());
     for (std::size_t j = 0; j < problem_.groups[g].options.size(); ++j) {
-      if (problem_.groups[g].options[j].time_us > load_most_us) continue;  // no rank may take a piece of it
+      if (problem_.groups[g].options[j].load_us() > load_most_us) continue;  // no rank may take a piece of it
       if (form_ == Form::rank_counts) {
         add_counts(g, j);
       } else {
@@ -203,6 +203,10 @@ void AnchorModel::add_loads(const Round& round) {
   }
   cp::Variable previous = -1;
   for (Rank r = 0; r < problem_.ranks; ++r) {
+    if (std::vector<cp::Term> exchanges = on_rank(r, &Option::exchange_us, 1); !exchanges.empty()) {
+      if (is_objective) exchanges.push_back({load_, -1});
+      program_.add_linear(exchanges, cp::kNoLowerLimit, is_objective ? 0 : round.load_most_us);
+    }
     std::vector<cp::Term> terms = on_rank(r, &Option::time_us, 1);
     if (round.order_ranks) {
       // Off by default: CP-SAT finds the symmetry itself, and on 16 and more ranks the order hides good placements.

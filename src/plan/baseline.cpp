@@ -18,13 +18,15 @@ namespace {
 std::string bytes_text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
 
 /// The batch with every option that the profile prices, whatever the menu.
-Problem priced_problem(const BaselineProblem& problem) {
+Problem priced_problem(const BaselineProblem& problem, const LoadModel& model) {
   Problem priced{problem.ranks, problem.cap.value, {}};
   for (const Lot& lot : problem.lots) {
     Group group{lot.bucket, lot.members, {}};
     for (const Price& price : problem.profile.menu(lot.bucket)) {
       if (problem.find(lot, price.config) == nullptr) continue;
-      group.options.push_back({price.config, price.config.degree(), price.time.value, price.memory.value});
+      const Charge charged = charge(price, model);
+      group.options.push_back(
+          {price.config, price.config.degree(), charged.time.value, price.memory.value, charged.exchange.value});
     }
     priced.groups.push_back(std::move(group));
   }
@@ -44,7 +46,7 @@ Microseconds bound_of(const Plan& plan, const BaselineProblem& problem, const Pl
       std::all_of(plan.placement.sequences.begin(), plan.placement.sequences.end(),
                   [&](const PlacedSequence& sequence) { return is_on(options.menu, sequence.config.degree()); });
   if (keeps_to_menu) return makespan_lower_bound(problem.batch, problem.profile, options, plan.makespan);
-  return {load_lower_bound(reduced(priced_problem(problem)), plan.makespan.value)};
+  return {load_lower_bound(reduced(priced_problem(problem, options.load_model)), plan.makespan.value)};
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ std::string BaselineProblem::why_unavailable(const Lot& lot, Configuration confi
 }
 
 std::string BaselineProblem::why_infeasible() const {
-  const Problem priced = priced_problem(*this);
+  const Problem priced = priced_problem(*this, {});  // memory alone is looked at
   const std::string never = why_never_fits(priced, batch, profile);
   if (!never.empty()) return "OOM: " + never;
   if (!memory_is_refuted(priced)) return {};
@@ -122,6 +124,7 @@ Plan Baseline::plan(const Batch& batch, const Profile& profile, const PlanOption
   plan.placement.ranks = batch.ranks;
   plan.placement.model = profile.catalog.model;
   plan.placement.exec = options.exec;
+  plan.load_model = options.load_model;
   if (decision.reason.empty()) {
     plan.status = PlanStatus::feasible;
     plan.placement.sequences.reserve(batch.sequences.size());

@@ -2,6 +2,7 @@
 #include "plan/bounds.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -57,9 +58,30 @@ using SizeOf = std::int64_t (*)(const Option&);
 std::int64_t time_of(const Option& option) { return option.time_us; }
 std::int64_t memory_of(const Option& option) { return option.memory_bytes; }
 
+// A rank's sums of time and of exchange both keep the limit C, so its pieces' sizes a x time + b x exchange add up to
+// at most (a + b) C: each mixture is a size with a capacity of its own.
+template <int a, int b>
+std::int64_t mixed(const Option& option) {
+  return a * option.time_us + b * option.exchange_us;
+}
+struct Mixture {
+  SizeOf size_of;
+  std::int64_t parts;  // a + b
+};
+constexpr Mixture kMixtures[] = {{mixed<3, 1>, 4}, {mixed<1, 1>, 2}, {mixed<1, 3>, 4}, {mixed<0, 1>, 1}};
+constexpr std::int64_t kMostMixed = std::int64_t{1} << 58;  // such limits times the parts stay in 64 bits
+
+/// Where no exchange exceeds its piece's time, times say all.
+bool exchange_counts(const Problem& problem) {
+  return std::any_of(problem.groups.begin(), problem.groups.end(), [](const Group& group) {
+    return std::any_of(group.options.begin(), group.options.end(),
+                       [](const Option& option) { return option.exchange_us > option.time_us; });
+  });
+}
+
 /// An option counts when its piece fits, in time and in memory.
 bool counts(const Problem& problem, const Option& option, std::int64_t limit_us) {
-  return option.time_us <= limit_us && option.memory_bytes <= problem.memory_cap_bytes;
+  return option.load_us() <= limit_us && option.memory_bytes <= problem.memory_cap_bytes;
 }
 
 /// Whether one function of the family refutes the capacity for sizes taken by `size_of`.
@@ -120,26 +142,27 @@ std::int64_t area_bound(const Problem& problem, std::int64_t limit_us) {
   return static_cast<std::int64_t>((area + problem.ranks - 1) / problem.ranks);
 }
 
-/// max_g min_j price_j: some rank runs a piece of every sequence.
+/// max_g min_j load_j: some rank runs a piece of every sequence.
 std::int64_t largest_piece(const Problem& problem) {
   std::int64_t largest = 0;
   for (const Group& group : problem.groups) {
     std::optional<std::int64_t> least;
     for (const Option& option : group.options) {
       if (option.memory_bytes > problem.memory_cap_bytes) continue;
-      if (!least || option.time_us < *least) least = option.time_us;
+      if (!least || option.load_us() < *least) least = option.load_us();
     }
     if (least) largest = std::max(largest, *least);
   }
   return largest;
 }
 
-/// Every load is a sum of usable prices, hence a multiple of their greatest common divisor.
+/// Every load is a sum of usable times or of exchanges, hence a multiple of their greatest common divisor.
 std::int64_t price_divisor(const Problem& problem, std::int64_t limit_us) {
   std::int64_t divisor = 0;
   for (const Group& group : problem.groups) {
     for (const Option& option : group.options) {
-      if (counts(problem, option, limit_us)) divisor = std::gcd(divisor, option.time_us);
+      if (!counts(problem, option, limit_us)) continue;
+      divisor = std::gcd(std::gcd(divisor, option.time_us), option.exchange_us);
     }
   }
   return divisor == 0 ? 1 : divisor;
@@ -150,7 +173,11 @@ std::int64_t price_divisor(const Problem& problem, std::int64_t limit_us) {
 bool load_is_refuted(const Problem& problem, std::int64_t limit_us) {
   if (problem.groups.empty()) return false;
   if (limit_us <= 0) return true;  // prices are at least 1
-  return family_refutes(problem, limit_us, time_of, limit_us);
+  if (family_refutes(problem, limit_us, time_of, limit_us)) return true;
+  if (limit_us > kMostMixed || !exchange_counts(problem)) return false;
+  return std::any_of(std::begin(kMixtures), std::end(kMixtures), [&](const Mixture& mixture) {
+    return family_refutes(problem, limit_us, mixture.size_of, mixture.parts * limit_us);
+  });
 }
 
 bool memory_is_refuted(const Problem& problem) {
@@ -203,7 +230,7 @@ Microseconds makespan_lower_bound(const Batch& batch, const Profile& profile, co
                                   Microseconds upper) {
   const std::vector<BucketIndex> buckets = match_buckets(batch, profile);
   const std::vector<bool> all(profile.catalog.buckets.size(), true);
-  const Problem problem = make_problem(batch, profile, buckets, all, options.menu);
+  const Problem problem = make_problem(batch, profile, buckets, all, options.menu, options.load_model);
   return {load_lower_bound(reduced(problem), upper.value)};
 }
 

@@ -77,8 +77,19 @@ CountSolution::CountSolution(const Problem& problem) {
   }
 }
 
-std::vector<std::int64_t> rank_loads(const Problem& problem, const CountSolution& solution) {
+std::vector<std::int64_t> rank_times(const Problem& problem, const CountSolution& solution) {
   return weighted(problem, solution, &Option::time_us);
+}
+
+std::vector<std::int64_t> rank_exchanges(const Problem& problem, const CountSolution& solution) {
+  return weighted(problem, solution, &Option::exchange_us);
+}
+
+std::vector<std::int64_t> rank_loads(const Problem& problem, const CountSolution& solution) {
+  std::vector<std::int64_t> loads = rank_times(problem, solution);
+  const std::vector<std::int64_t> exchanges = rank_exchanges(problem, solution);
+  for (std::size_t r = 0; r < loads.size(); ++r) loads[r] = std::max(loads[r], exchanges[r]);
+  return loads;
 }
 
 std::vector<std::int64_t> rank_memory(const Problem& problem, const CountSolution& solution) {

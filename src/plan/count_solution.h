@@ -20,7 +20,9 @@ struct CountSolution {
   CountSolution() = default;
 };
 
-std::vector<std::int64_t> rank_loads(const Problem& problem, const CountSolution& solution);   // L_r
+std::vector<std::int64_t> rank_times(const Problem& problem, const CountSolution& solution);
+std::vector<std::int64_t> rank_exchanges(const Problem& problem, const CountSolution& solution);  ///< zeros: additive
+std::vector<std::int64_t> rank_loads(const Problem& problem, const CountSolution& solution);   ///< the larger  // L_r
 std::vector<std::int64_t> rank_memory(const Problem& problem, const CountSolution& solution);  // H_r
 std::int64_t largest_load(const Problem& problem, const CountSolution& solution);
 std::int64_t num_split(const Problem& problem, const CountSolution& solution);  // K

@@ -24,7 +24,7 @@ struct Outcome {
 Outcome outcome_of(const Plan& plan, const Profile& profile) {
   Outcome outcome{plan.status, plan.reason, {}, {}, plan.split_count};
   if (!plan.has_placement()) return outcome;
-  const Score scored = score(plan.placement, profile);
+  const Score scored = score(plan.placement, profile, plan.load_model);
   outcome.time = scored.step;
   outcome.peak = scored.peak;
   return outcome;

@@ -65,6 +65,7 @@ void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& b
     plan.placement.sequences.push_back(std::move(placed));
   }
   plan.status = PlanStatus::feasible;
+  plan.load_model = options.load_model;
   complete(plan, batch, profile);
   std::int64_t bound = load_lower_bound(whole_batch, plan.makespan.value);
   // All anchors are placed, so a proved bound of their largest load is one of the makespan.
@@ -83,6 +84,7 @@ void finish_without(Plan& plan, PlanStatus status, std::string reason, const Bat
   plan.placement.ranks = batch.ranks;
   plan.placement.model = batch.catalog.model;
   plan.placement.exec = options.exec;
+  plan.load_model = options.load_model;
   complete(plan, batch, profile);
   plan.solve_time = Microseconds{static_cast<std::int64_t>(deadline.elapsed_s() * 1e6)};
 }

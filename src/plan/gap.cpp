@@ -15,7 +15,7 @@ Sand least_sand(const Problem& whole, const std::vector<bool>& is_anchor_group, 
     if (is_anchor_group[g]) continue;
     std::optional<std::int64_t> time, memory;
     for (const Option& option : whole.groups[g].options) {
-      if (option.time_us > upper_us) continue;
+      if (option.load_us() > upper_us) continue;
       const std::int64_t area = option.degree * option.time_us;
       const std::int64_t need = option.degree * option.memory_bytes;
       time = std::min(time.value_or(area), area);

@@ -64,10 +64,10 @@ Counts one_option_each(const Problem& problem, const std::function<bool(const Op
 /// The least area among options with price <= `limit_us`; where there is none, the least price.
 Counts least_area_within(const Problem& problem, double limit_us) {
   return one_option_each(problem, [limit_us](const Option& a, const Option& b) {
-    const bool a_fits = static_cast<double>(a.time_us) <= limit_us;
-    const bool b_fits = static_cast<double>(b.time_us) <= limit_us;
+    const bool a_fits = static_cast<double>(a.load_us()) <= limit_us;
+    const bool b_fits = static_cast<double>(b.load_us()) <= limit_us;
     if (a_fits != b_fits) return a_fits;
-    if (!a_fits) return a.time_us < b.time_us;
+    if (!a_fits) return a.load_us() < b.load_us();
     return a.degree * a.time_us < b.degree * b.time_us;
   });
 }

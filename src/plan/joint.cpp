@@ -29,7 +29,8 @@ class Joint final : public Planner {
       throw Error(Code::solver, "plan." + method_, "method " + in_quotes(method_) + " needs CP-SAT. " + why_not);
     }
     const Problem unreduced =
-        make_problem(batch, profile, buckets, std::vector<bool>(profile.catalog.buckets.size(), true), options.menu);
+        make_problem(batch, profile, buckets, std::vector<bool>(profile.catalog.buckets.size(), true), options.menu,
+                     options.load_model);
     Plan plan;
     plan.method = method_;
     plan.solver = "cp-sat";

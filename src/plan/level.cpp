@@ -16,7 +16,7 @@ constexpr std::size_t kPartners = 16;
 Leveller::Leveller(const Problem& problem, CountSolution& solution)
     : problem_(problem),
       solution_(solution),
-      load_(rank_loads(problem, solution)),
+      load_(rank_times(problem, solution)),
       memory_(rank_memory(problem, solution)) {
   for (std::size_t g = 0; g < problem.groups.size(); ++g) {
     for (std::size_t j = 0; j < problem.groups[g].options.size(); ++j) {

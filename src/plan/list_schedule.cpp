@@ -59,7 +59,10 @@ Level level_of(const std::vector<std::int64_t>& load, const std::vector<std::int
 }  // namespace
 
 std::int64_t sand_level(const Problem& problem, const CountSolution& solution, const Sand& sand) {
-  return level_of(rank_loads(problem, solution), rank_memory(problem, solution), problem.memory_cap_bytes, sand).us;
+  const auto exchanges = rank_exchanges(problem, solution);
+  const Level level =
+      level_of(rank_times(problem, solution), rank_memory(problem, solution), problem.memory_cap_bytes, sand);
+  return std::max(level.us, *std::max_element(exchanges.begin(), exchanges.end()));
 }
 
 ListScheduler::ListScheduler(const Problem& problem, const Sand& sand)
@@ -73,12 +76,12 @@ ListScheduler::ListScheduler(const Problem& problem, const Sand& sand)
     return problem_.groups[type.group].options[type.option];
   };
   std::stable_sort(by_load_.begin(), by_load_.end(), [&](const Type& a, const Type& b) {
-    return std::tuple(-option(a).time_us, -option(a).memory_bytes) <
-           std::tuple(-option(b).time_us, -option(b).memory_bytes);
+    return std::tuple(-option(a).load_us(), -option(a).memory_bytes) <
+           std::tuple(-option(b).load_us(), -option(b).memory_bytes);
   });
   std::stable_sort(by_tighter_.begin(), by_tighter_.end(), [&](const Type& a, const Type& b) {
-    return key(Rule::tighter_resource, option(a).time_us, option(a).memory_bytes) >
-           key(Rule::tighter_resource, option(b).time_us, option(b).memory_bytes);
+    return key(Rule::tighter_resource, option(a).load_us(), option(a).memory_bytes) >
+           key(Rule::tighter_resource, option(b).load_us(), option(b).memory_bytes);
   });
 }
 
@@ -99,6 +102,7 @@ ScheduleValue ListScheduler::run(const Counts& counts) {
 
 ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
   load_.assign(problem_.ranks, 0);
+  exchange_.assign(problem_.ranks, 0);
   memory_.assign(problem_.ranks, 0);
   ScheduleValue value;
   std::vector<Candidate> heap;
@@ -112,9 +116,11 @@ ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
     const auto has_room = [&](Rank r) {
       return on_rank[r] < z && memory_[r] + option.memory_bytes <= problem_.memory_cap_bytes;
     };
+    // The load that the next piece would bring a rank to, less what every rank gets alike.
+    const auto load = [&](Rank r) { return std::max(load_[r], exchange_[r] + option.exchange_us - option.time_us); };
     heap.clear();
     for (Rank r = 0; r < problem_.ranks; ++r) {
-      if (has_room(r)) heap.push_back({key(rule, load_[r], memory_[r]), r});
+      if (has_room(r)) heap.push_back({key(rule, load(r), memory_[r]), r});
     }
     std::make_heap(heap.begin(), heap.end(), is_worse);
     std::int64_t left = option.degree * z;
@@ -124,9 +130,10 @@ ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
       const Rank r = heap.back().rank;
       ++on_rank[r];
       load_[r] += option.time_us;
+      exchange_[r] += option.exchange_us;
       memory_[r] += option.memory_bytes;
       if (has_room(r)) {
-        heap.back().key = key(rule, load_[r], memory_[r]);
+        heap.back().key = key(rule, load(r), memory_[r]);
         std::push_heap(heap.begin(), heap.end(), is_worse);
       } else {
         heap.pop_back();
@@ -136,7 +143,7 @@ ScheduleValue ListScheduler::run_by(const Counts& counts, Rule rule) {
     value.area_us += (option.degree * z - left) * option.time_us;
   }
   const Level level = level_of(load_, memory_, problem_.memory_cap_bytes, sand_);
-  value.load_us = level.us;
+  value.load_us = std::max(level.us, *std::max_element(exchange_.begin(), exchange_.end()));
   sand_meets_the_cap_ = level.meets_the_cap;
   if (sand_.memory_bytes > 0) {
     Wide room = static_cast<Wide>(problem_.memory_cap_bytes) * problem_.ranks - sand_.memory_bytes;

@@ -18,7 +18,7 @@ struct Sand {
   std::int64_t memory_bytes = 0;
 };
 
-/// The level that `solution` and the sand on top of it come to.
+/// The level that `solution` and the sand on top of it come to: the sand adds time and no exchange.
 std::int64_t sand_level(const Problem& problem, const CountSolution& solution, const Sand& sand);
 
 /// What a list schedule came to; smaller is better, in this order.
@@ -60,7 +60,7 @@ class ListScheduler {
   std::vector<Type> by_load_;        // dearest first
   std::vector<Type> by_tighter_;     // largest share of either resource first
   CountSolution solution_;
-  std::vector<std::int64_t> load_, memory_;
+  std::vector<std::int64_t> load_, exchange_, memory_;  // load_: sums of time
   std::int64_t steps_ = 0;
 };
 

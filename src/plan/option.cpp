@@ -11,13 +11,15 @@
 namespace zellige {
 namespace {
 
-std::vector<Option> priced_options(const Profile& profile, BucketIndex bucket, int ranks, Menu which) {
+std::vector<Option> priced_options(const Profile& profile, BucketIndex bucket, int ranks, Menu which,
+                                   const LoadModel& model) {
   const Tokens length = profile.catalog.buckets[bucket].tokens;
   std::vector<Option> options;
   for (const Configuration config : menu(profile.catalog.model, length, ranks, which)) {
     const Price* price = profile.find(bucket, config);
     if (price == nullptr) continue;
-    options.push_back({config, config.degree(), price->time.value, price->memory.value});
+    const Charge charged = charge(*price, model);
+    options.push_back({config, config.degree(), charged.time.value, price->memory.value, charged.exchange.value});
   }
   return options;
 }
@@ -31,7 +33,7 @@ void refuse_giants(const Problem& problem, const Profile& profile) {
     Wide dearest = 0;
     Wide largest = 0;
     for (const Option& option : group.options) {
-      dearest = std::max(dearest, static_cast<Wide>(option.time_us) * option.degree);
+      dearest = std::max(dearest, static_cast<Wide>(option.load_us()) * option.degree);
       largest = std::max(largest, static_cast<Wide>(option.memory_bytes) * option.degree);
     }
     time += dearest * group.count();
@@ -47,7 +49,8 @@ void refuse_giants(const Problem& problem, const Profile& profile) {
 }
 
 bool dominates(const Option& a, const Option& b) {
-  return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes;
+  return a.degree <= b.degree && a.time_us <= b.time_us && a.exchange_us <= b.exchange_us &&
+         a.memory_bytes <= b.memory_bytes;
 }
 
 }  // namespace
@@ -59,7 +62,7 @@ std::int64_t Problem::num_sequences() const {
 }
 
 Problem make_problem(const Batch& batch, const Profile& profile, std::span<const BucketIndex> buckets,
-                     const std::vector<bool>& wanted, Menu menu) {
+                     const std::vector<bool>& wanted, Menu menu, const LoadModel& model) {
   Problem problem;
   problem.ranks = batch.ranks;
   problem.memory_cap_bytes = profile.memory_cap().value;
@@ -69,7 +72,7 @@ Problem make_problem(const Batch& batch, const Profile& profile, std::span<const
     if (!wanted[bucket]) continue;
     if (group_of[bucket] < 0) {
       group_of[bucket] = static_cast<int>(problem.groups.size());
-      problem.groups.push_back({bucket, {}, priced_options(profile, bucket, batch.ranks, menu)});
+      problem.groups.push_back({bucket, {}, priced_options(profile, bucket, batch.ranks, menu, model)});
     }
     problem.groups[group_of[bucket]].members.push_back(static_cast<SequenceIndex>(i));
   }
@@ -94,7 +97,7 @@ Problem reduced(const Problem& problem) {
       bool needed = option.memory_bytes <= problem.memory_cap_bytes;
       for (std::size_t other = 0; needed && other < group.options.size(); ++other) {
         if (other == j || !dominates(group.options[other], option)) continue;
-        // Of two options that dominate each other (equal in all three) the first stays.
+        // Of two options that dominate each other (equal in all four) the first stays.
         needed = dominates(option, group.options[other]) && j < other;
       }
       if (needed) kept.options.push_back(option);

@@ -68,7 +68,7 @@ own::AnchorProblem own_problem(const Problem& problem) {
     own::GroupCosts costs;
     costs.count = group.count();
     for (const Option& option : group.options) {
-      costs.options.push_back({option.degree, option.time_us, option.memory_bytes});
+      costs.options.push_back({option.degree, option.time_us, option.memory_bytes, option.exchange_us});
     }
     result.groups.push_back(std::move(costs));
   }
@@ -120,7 +120,7 @@ AnchorResult place_anchors_own(const Problem& problem, const Profile& profile, c
   for (const Group& group : problem.groups) {
     std::vector<ProofInstance::Option> choices;
     for (const Option& option : group.options) {
-      choices.push_back({option.config, option.degree, option.time_us, option.memory_bytes});
+      choices.push_back({option.config, option.degree, option.time_us, option.memory_bytes, option.exchange_us});
     }
     instance.groups.push_back({group.count(), needed_options(choices, problem.memory_cap_bytes)});
   }

@@ -101,7 +101,7 @@ void Repair::level_start() {
 std::optional<CountSolution> Repair::with_fillers(const CountSolution& anchors) {
   CountSolution solution(whole_);
   FillerLedger ledger;
-  ledger.load_us = rank_loads(*task_.anchors, anchors);
+  ledger.load_us = rank_times(*task_.anchors, anchors);
   ledger.memory_bytes = rank_memory(*task_.anchors, anchors);
   ledger.memory_cap_bytes = whole_.memory_cap_bytes;
   std::vector<Filler> fillers;
@@ -120,7 +120,7 @@ std::optional<CountSolution> Repair::with_fillers(const CountSolution& anchors) 
     if (group.options.empty() || group.options.front().is_split()) return std::nullopt;  // too large to stay whole
     solution.z[g][0] = group.count();
     for (std::int64_t i = 0; i < group.count(); ++i) {
-      fillers.push_back({0, price.time.value, price.memory.value});
+      fillers.push_back({0, group.options.front().time_us, price.memory.value});
       kind.emplace_back(g, 0);
     }
   }

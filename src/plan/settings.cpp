@@ -34,6 +34,7 @@ void check_options(const PlanOptions& options) {
           in_quotes(options.exec.engine), "'coalesced' or 'paper'");
   require(options.exec.waves >= 1 && options.exec.waves <= kMaxWaves, "exec.waves", std::to_string(options.exec.waves),
           ("between 1 and " + std::to_string(kMaxWaves)).c_str());
+  check_load_model(options.load_model);
 }
 
 void refuse_layout(const std::string& where, const PlanOptions& options) {

@@ -161,10 +161,10 @@ class TwoStage final : public Planner {
   Plan plan_with(const std::vector<bool>& is_anchor, std::optional<std::vector<std::string>> anchor_names,
                  const std::vector<BucketIndex>& buckets, const Batch& batch, const Profile& profile,
                  const PlanOptions& options, const Deadline& deadline) const {
-    const Problem unreduced =
-        make_problem(batch, profile, buckets, std::vector<bool>(is_anchor.size(), true), options.menu);
+    const Problem unreduced = make_problem(batch, profile, buckets, std::vector<bool>(is_anchor.size(), true),
+                                           options.menu, options.load_model);
     const Problem whole = reduced(unreduced);
-    const Problem anchors = reduced(make_problem(batch, profile, buckets, is_anchor, options.menu));
+    const Problem anchors = reduced(make_problem(batch, profile, buckets, is_anchor, options.menu, options.load_model));
     // Loading OR-Tools takes longer than the own solver needs for most plans: only once CP-SAT is to be asked.
     std::shared_ptr<const cp::Solver> solver;
     const bool needs_solver = !anchors.groups.empty();
@@ -217,12 +217,14 @@ class TwoStage final : public Planner {
       const Price& price = profile.whole(buckets[i]);
       ledger.whole_time_us += price.time.value;
       if (is_anchor[buckets[i]]) continue;
-      fillers.push_back({static_cast<SequenceIndex>(i), price.time.value, price.memory.value});
+      const std::int64_t time_us = charge(price, options.load_model).time.value;
+      fillers.push_back({static_cast<SequenceIndex>(i), time_us, price.memory.value});
     }
     FillerResult packed;
     std::string reason = anchored.reason;
     if (has_anchors) {
-      ledger.load_us = rank_loads(anchors, anchored.solution);        // C_r <- L_r
+      // Whole sequences exchange nothing, so the sums of exchanges stay as they are: what is left to balance is time.
+      ledger.load_us = rank_times(anchors, anchored.solution);        // C_r <- L_r
       ledger.memory_bytes = rank_memory(anchors, anchored.solution);  // M_r <- H_r
       packed = pack_fillers(fillers, ledger);
       if (packed.unplaced) reason = why_unplaced(fillers, packed, ledger, batch);

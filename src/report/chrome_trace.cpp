@@ -18,7 +18,7 @@ std::string chrome_trace(const Plan& plan) {
   events.push_back(named("process_name", 0, {{"name", title}}));
   if (plan.has_placement()) {
     // The engine keeps whole sequences first, then chunks by decreasing degree: the reverse of a bar's two parts.
-    const std::vector<Stack> of_ranks = stacks(plan.placement, swatches({plan}));
+    const std::vector<Stack> of_ranks = stacks(plan.placement, swatches({plan}), plan.load_model);
     for (std::size_t i = 0; i < of_ranks.size(); ++i) {
       const int rank = static_cast<int>(i);
       events.push_back(named("thread_name", rank, {{"name", "rank " + std::to_string(rank)}}));

@@ -108,7 +108,7 @@ void draw_method(Markup& page, const ScoredPlan& scored, const std::vector<BarCh
                    " moved; largest over mean load " + decimal(scored.score->imbalance, 3));
   page.close();
   page.open("div", {{"class", "charts"}});
-  const std::vector<Stack> of_ranks = stacks(plan.placement, swatches);
+  const std::vector<Stack> of_ranks = stacks(plan.placement, swatches, plan.load_model);
   for (const BarChart& chart : charts)
     draw(page, chart, plan.placement, of_ranks, totals(*scored.score, chart.measure));
   page.close();
@@ -127,7 +127,7 @@ std::string html_page(const Page& content, const Profile& profile) {
   std::vector<ScoredPlan> plans;
   for (const Plan& plan : content.plans) {
     plans.push_back({&plan, std::nullopt});
-    if (plan.has_placement()) plans.back().score = score(plan.placement, profile);
+    if (plan.has_placement()) plans.back().score = score(plan.placement, profile, plan.load_model);
   }
   const std::vector<Swatch> all_swatches = swatches(content.plans);
 

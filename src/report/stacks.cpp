@@ -61,7 +61,7 @@ std::vector<Swatch> swatches(const std::vector<Plan>& plans) {
   return result;
 }
 
-std::vector<Stack> stacks(const Placement& placement, const std::vector<Swatch>& swatches) {
+std::vector<Stack> stacks(const Placement& placement, const std::vector<Swatch>& swatches, const LoadModel& model) {
   std::map<std::tuple<MediaKind, std::int64_t, std::string>, int> index;
   for (const Swatch& swatch : swatches) {
     index.emplace(std::tuple(swatch.kind, swatch.tokens.value, swatch.bucket), static_cast<int>(index.size()));
@@ -72,7 +72,7 @@ std::vector<Stack> stacks(const Placement& placement, const std::vector<Swatch>&
     const int degree = sequence.config.degree();
     Part part{.sequence = static_cast<SequenceIndex>(i),
               .swatch = index.at(bucket_key(sequence)),
-              .time = sequence.time,
+              .time = charge(sequence.time, sequence.exchange, model).time,
               .memory = sequence.memory};
     for (std::size_t at = 0; at < sequence.ranks.size(); ++at) {
       part.tokens.value = chunk(sequence.tokens.value, degree, static_cast<int>(at)).count;

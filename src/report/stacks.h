@@ -35,7 +35,7 @@ struct Part {
 using Stack = std::vector<Part>;
 
 /// @return  [ranks]
-std::vector<Stack> stacks(const Placement& placement, const std::vector<Swatch>& swatches);
+std::vector<Stack> stacks(const Placement& placement, const std::vector<Swatch>& swatches, const LoadModel& model);
 
 /// What a bar's height stands for.
 enum class Measure { tokens, time, memory };

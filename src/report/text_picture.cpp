@@ -53,11 +53,12 @@ std::string text_picture(const Plan& plan, int width) {
            (plan.reason.empty() ? "" : ": " + printable(plan.reason)) + "\n";
   }
   const Placement& placement = plan.placement;
-  const std::vector<Stack> of_ranks = stacks(placement, swatches({plan}));
+  const std::vector<Stack> of_ranks = stacks(placement, swatches({plan}), plan.load_model);
   std::vector<Microseconds> loads(of_ranks.size());
   for (std::size_t i = 0; i < of_ranks.size(); ++i) {
     for (const Part& part : of_ranks[i]) loads[i] += part.time;
   }
+  if (plan.load_model.is_overlapped()) loads = plan.load;  // may be an exchange that outlasts all there is beside it
   const Microseconds makespan = loads.empty() ? Microseconds{} : *std::max_element(loads.begin(), loads.end());
 
   const std::size_t shown = std::min(of_ranks.size(), kMostRanks);

@@ -23,8 +23,8 @@ std::int64_t most_worth(const PatternQuestion& question) {
   std::int64_t best = 0;
   std::vector<std::vector<std::int64_t>> pieces;
   for (const auto& group : question.groups) pieces.emplace_back(group.size(), 0);
-  const auto take = [&](auto& self, std::size_t g, std::size_t k, std::int64_t load, std::int64_t memory,
-                        std::int64_t value) -> void {
+  const auto take = [&](auto& self, std::size_t g, std::size_t k, std::int64_t load, std::int64_t exchange,
+                        std::int64_t memory, std::int64_t value) -> void {
     if (g == question.groups.size()) {
       best = std::max(best, value);
       return;
@@ -37,21 +37,22 @@ std::int64_t most_worth(const PatternQuestion& question) {
         for (std::size_t j = i; j < k; ++j) after += pieces[g][j];
         if (before > kinds[i].before_most || after > kinds[i].after_most) return;
       }
-      self(self, g + 1, 0, load, memory, value);
+      self(self, g + 1, 0, load, exchange, memory, value);
       return;
     }
     const Kind& kind = kinds[k];
     for (std::int64_t count = 0; count <= kinds.front().after_most; ++count) {
       const std::int64_t new_load = load + count * kind.time_us, new_memory = memory + count * kind.memory_bytes;
-      if (new_load > question.load_limit_us || new_memory > question.memory_cap_bytes) break;
+      const std::int64_t new_exchange = exchange + count * kind.exchange_us;
+      if (std::max(new_load, new_exchange) > question.load_limit_us || new_memory > question.memory_cap_bytes) break;
       pieces[g][k] = count;
       std::int64_t earned = count * kind.value;
       for (const auto& [least, bonus] : kind.steps) earned += count >= least ? bonus : 0;
-      self(self, g, k + 1, new_load, new_memory, value + earned);
+      self(self, g, k + 1, new_load, new_exchange, new_memory, value + earned);
     }
     pieces[g][k] = 0;
   };
-  take(take, 0, 0, 0, 0, 0);
+  take(take, 0, 0, 0, 0, 0, 0);
   return best;
 }
 
@@ -99,6 +100,33 @@ TEST(PatternDoubt, AnswersAsTryingEverythingDoes) {
   EXPECT_GT(none, 10'000);
   EXPECT_GT(exists, 8'000);
   EXPECT_GT(with_steps, 1'000);
+}
+
+TEST(PatternDoubt, HeedsExchangesAsTryingEverythingDoes) {
+  int none = 0, exists = 0, decided = 0;
+  for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomEngine engine(seed);
+    PatternQuestion question = random_question(engine);
+    const std::int64_t without = most_worth(question);
+    for (auto& kinds : question.groups) {
+      for (Kind& kind : kinds) kind.exchange_us = std::max<std::int64_t>(0, below(engine, 60) - 15);
+    }
+    const std::int64_t most = most_worth(question);
+    decided += most < without;
+    for (const std::int64_t mean : {most - 1, most, without, most / 2}) {
+      if (mean < 0) continue;
+      question.mean = mean;
+      std::int64_t work = 10'000'000;
+      const PatternVerdict verdict = is_worth_more(question, work);
+      ASSERT_EQ(verdict, most > mean ? PatternVerdict::exists : PatternVerdict::none)
+          << "most " << most << ", mean " << mean;
+      (verdict == PatternVerdict::none ? none : exists) += 1;
+    }
+  }
+  EXPECT_GT(none, 5'000);
+  EXPECT_GT(exists, 5'000);
+  EXPECT_GT(decided, 1'000);
 }
 
 /// Five groups of a hundred short pieces each: more patterns than anyone could try.

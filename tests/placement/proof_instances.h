@@ -29,9 +29,18 @@ inline ProofInstance random_instance(RandomEngine& engine) {
   return instance;
 }
 
+/// Gives split options an exchange, often more than their time.
+inline void add_exchanges(ProofInstance& instance, RandomEngine& engine) {
+  for (auto& group : instance.groups) {
+    for (auto& option : group.options) {
+      if (option.degree > 1 && below(engine, 4) > 0) option.exchange_us = option.time_us * below(engine, 30) / 10;
+    }
+  }
+}
+
 /// Whether any placement at all keeps the limits: every sequence, every option, every set of ranks.
 inline bool some_placement(const ProofInstance& instance, std::int64_t load_limit, std::int64_t splits_most) {
-  std::vector<std::int64_t> load(instance.ranks, 0), memory(instance.ranks, 0);
+  std::vector<std::int64_t> load(instance.ranks, 0), exchange(instance.ranks, 0), memory(instance.ranks, 0);
   std::vector<int> sequences;
   for (std::size_t g = 0; g < instance.groups.size(); ++g) {
     sequences.insert(sequences.end(), static_cast<std::size_t>(instance.groups[g].count), static_cast<int>(g));
@@ -45,12 +54,13 @@ inline bool some_placement(const ProofInstance& instance, std::int64_t load_limi
         bool fits = true;
         for (int r = 0; r < instance.ranks; ++r) {
           if ((set >> r & 1) == 0) continue;
-          load[r] += option.time_us, memory[r] += option.memory_bytes;
-          fits &= load[r] <= load_limit && memory[r] <= instance.memory_cap_bytes;
+          load[r] += option.time_us, exchange[r] += option.exchange_us, memory[r] += option.memory_bytes;
+          fits &= load[r] <= load_limit && exchange[r] <= load_limit && memory[r] <= instance.memory_cap_bytes;
         }
         const bool done = fits && self(self, index + 1, splits + (option.degree > 1));
         for (int r = 0; r < instance.ranks; ++r) {
-          if ((set >> r & 1) != 0) load[r] -= option.time_us, memory[r] -= option.memory_bytes;
+          if ((set >> r & 1) == 0) continue;
+          load[r] -= option.time_us, exchange[r] -= option.exchange_us, memory[r] -= option.memory_bytes;
         }
         if (done) return true;
       }

@@ -68,6 +68,30 @@ TEST(Refutation, RefutesNothingThatAPlacementReaches) {
   EXPECT_GT(infeasible, 20);
 }
 
+TEST(Refutation, OfTwoSumsRefutesNothingThatAPlacementReaches) {
+  int refuted = 0, by_exchange = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomEngine engine(seed);
+    ProofInstance instance = random_instance(engine);
+    ProofInstance times = instance;
+    proof_instances::add_exchanges(instance, engine);
+    if (refutes_memory(instance)) continue;
+    const std::int64_t bound = recomputed_load_bound(instance, kAnyLoad);
+    EXPECT_FALSE(some_placement(instance, bound - 1, kAnySplits)) << "bound " << bound;
+    ++refuted;
+    by_exchange += bound > recomputed_load_bound(times, kAnyLoad);
+    const std::int64_t limit = bound + below(engine, 10);
+    const std::int64_t fewest = recomputed_split_bound(instance, limit);
+    if (fewest > 0) {
+      EXPECT_FALSE(some_placement(instance, limit, fewest - 1));
+    }
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(refuted, 2000);
+  EXPECT_GT(by_exchange, 100);
+}
+
 TEST(Refutation, TwoPiecesAboveHalfShareNoRank) {
   ProofInstance instance{2, 100, {{3, {{{1, 1, 1}, 1, 10, 1}}}}};
   EXPECT_TRUE(refutes_load(instance, 19));
@@ -93,7 +117,7 @@ TEST(Refutation, ChoosesOptionsByTheMenu) {
   const Batch batch = worked_case::batch();
   const Profile profile = worked_case::profile();
   const ProofInstance instance =
-      instance_of(batch, profile, match_buckets(batch, profile), {false, true, true}, Choice::powers_of_two);
+      instance_of(batch, profile, match_buckets(batch, profile), {false, true, true}, Choice::powers_of_two, {});
   ASSERT_EQ(instance.groups.size(), 2u);  // in the batch's order
   EXPECT_EQ(instance.groups[0].count, 1);
   EXPECT_EQ(instance.groups[0].options.size(), 2u);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "zellige/batch.h"
+#include "zellige/load_model.h"
 #include "zellige/profile.h"
 
 namespace zellige::testing {
@@ -18,7 +19,7 @@ namespace zellige::testing {
 
 /// What a placement comes to.
 struct Outcome {
-  std::vector<std::int64_t> load_us;       ///< [ranks]
+  std::vector<std::int64_t> load_us;       ///< [ranks], by the load model
   std::vector<std::int64_t> memory_bytes;  ///< [ranks]
   int splits = 0;
 
@@ -28,7 +29,7 @@ struct Outcome {
 
 /// Calls `visit` with the outcome of every placement of the wanted sequences that keeps the memory cap.
 void for_each_placement(const Batch& batch, const Profile& profile, const std::vector<bool>& wanted, Menu menu,
-                        const std::function<void(const Outcome&)>& visit);
+                        const std::function<void(const Outcome&)>& visit, const LoadModel& model = {});
 
 /// The two optima of Eq. 7 over the wanted sequences.
 struct Optimum {
@@ -39,7 +40,8 @@ struct Optimum {
 /// None when nothing keeps the cap.
 /// @param limit_of  the load limit of the second round, given T*
 std::optional<Optimum> brute_force(const Batch& batch, const Profile& profile, const std::vector<bool>& wanted,
-                                   Menu menu, const std::function<std::int64_t(std::int64_t)>& limit_of);
+                                   Menu menu, const std::function<std::int64_t(std::int64_t)>& limit_of,
+                                   const LoadModel& model = {});
 
 /// floor(1001 T / 1000)
 std::int64_t a_thousandth_more(std::int64_t load_us);

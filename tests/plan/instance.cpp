@@ -74,6 +74,20 @@ Instance random_instance(RandomEngine& engine, const InstanceShape& shape) {
   return instance;
 }
 
+void add_exchanges(Instance& instance, RandomEngine& engine) {
+  Profile& profile = instance.profile;
+  for (std::size_t b = 0; b < profile.catalog.buckets.size(); ++b) {
+    const auto menu = profile.menu(static_cast<BucketIndex>(b));
+    std::vector<Price> prices(menu.begin(), menu.end());
+    for (Price& price : prices) {
+      if (price.config.degree() == 1) continue;
+      const auto part = static_cast<std::int64_t>(draw_below(engine, 151));
+      price.exchange = {price.time.value * std::min<std::int64_t>(100, part) / 100};
+    }
+    profile.set_prices(static_cast<BucketIndex>(b), prices);
+  }
+}
+
 Profile whole_profile(const std::vector<std::int64_t>& whole_us, const std::vector<std::int64_t>& needs_bytes,
                       std::int64_t cap_bytes) {
   Profile profile = empty_profile();

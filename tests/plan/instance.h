@@ -33,6 +33,9 @@ struct InstanceShape {
 /// small, so that ties happen.
 Instance random_instance(RandomEngine& engine, const InstanceShape& shape);
 
+/// Gives every split option an exchange, from nothing to all of its time, most of them large; otherwise the same.
+void add_exchanges(Instance& instance, RandomEngine& engine);
+
 /// A profile with one bucket for each row of whole prices and needs, and no split options; base memory is 0.
 Profile whole_profile(const std::vector<std::int64_t>& whole_us, const std::vector<std::int64_t>& needs_bytes,
                       std::int64_t cap_bytes);

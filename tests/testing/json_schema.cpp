@@ -47,6 +47,7 @@ class Check {
       return path + ": none of " + schema["enum"].dump();
     }
     if (schema.contains("minimum") && value.is_number() && value < schema["minimum"]) return path + ": too small";
+    if (schema.contains("maximum") && value.is_number() && value > schema["maximum"]) return path + ": too large";
     if (schema.contains("minLength") && value.get<std::string>().size() < schema["minLength"])
       return path + ": too short";
     if (value.is_object()) return why_not_object(value, schema, path);
@@ -57,9 +58,9 @@ class Check {
  private:
   static void refuse_unknown_words(const Json& schema) {
     static const std::set<std::string> known = {
-        "type",    "const",    "enum",     "required",   "properties", "additionalProperties",
-        "items",   "minItems", "maxItems", "minimum",    "minLength",  "$defs",
-        "$schema", "$id",      "title",    "description"};
+        "type",  "const",    "enum",     "required", "properties", "additionalProperties",
+        "items", "minItems", "maxItems", "minimum",  "maximum",    "minLength",
+        "$defs", "$schema",  "$id",      "title",    "description"};
     for (const auto& item : schema.items()) {
       if (!known.contains(item.key())) throw std::runtime_error("schema word " + item.key() + " is not known here");
     }

@@ -21,14 +21,22 @@ BinCompletion::Outcome BinCompletion::pack(const Task& task, std::int64_t work_l
   load_limit_us_ = task.load_limit_us;
   load_spare_ = task.load_limit_us * task.ranks;
   memory_spare_ = model_.memory_cap_bytes * task.ranks;
+  std::int64_t exchange_spare = load_spare_;
   worth_spare_ = task.ranks;
   has_worth_ = !task.worth.empty();
   for (int t = 0; t < model_.num_types(); ++t) {
     if (task.pieces[t] == 0) continue;
     const PieceType& type = model_.types[t];
-    Piece piece{t, type.time_us, type.memory_bytes, task.most[t], task.pieces[t], has_worth_ ? task.worth[t] : 0};
-    if (piece.time_us > load_limit_us_ || piece.left > piece.most * task.ranks) return Outcome::none;
+    Piece piece{t,
+                type.time_us,
+                type.memory_bytes,
+                type.exchange_us,
+                task.most[t],
+                task.pieces[t],
+                has_worth_ ? task.worth[t] : 0};
+    if (type.load_us() > load_limit_us_ || piece.left > piece.most * task.ranks) return Outcome::none;
     load_spare_ -= piece.left * piece.time_us;
+    exchange_spare -= piece.left * piece.exchange_us;
     memory_spare_ -= piece.left * piece.memory_bytes;
     worth_spare_ -= static_cast<double>(piece.left) * piece.worth;
     pieces_.push_back(piece);
@@ -37,7 +45,8 @@ BinCompletion::Outcome BinCompletion::pack(const Task& task, std::int64_t work_l
     return std::tuple(-a.time_us, -a.memory_bytes, a.type) < std::tuple(-b.time_us, -b.memory_bytes, b.type);
   });
   chosen_.assign(pieces_.size(), 0);
-  if (load_spare_ < 0 || memory_spare_ < 0 || worth_spare_ < -kWorthTolerance) return Outcome::none;
+  if (load_spare_ < 0 || memory_spare_ < 0 || exchange_spare < 0 || worth_spare_ < -kWorthTolerance)
+    return Outcome::none;
   if (place_rank(task.ranks)) {
     std::reverse(patterns_.begin(), patterns_.end());
     return Outcome::packed;
@@ -68,21 +77,20 @@ bool BinCompletion::place_rank(int ranks_left) {
   const std::uint64_t hash = state_hash(ranks_left);
   if (failed_.contains(hash)) return false;
   // Pieces of before are gone from the spare sums only once the rank is closed, so the nested choice starts at zero.
-  if (choose(first, ranks_left, 0, 0, 0, true)) return true;
+  if (choose(first, ranks_left, {}, true)) return true;
   if (!stopped_) failed_.insert(hash);
   return false;
 }
 
-bool BinCompletion::choose(std::size_t index, int ranks_left, std::int64_t load, std::int64_t memory, double worth,
-                           bool forced) {
+bool BinCompletion::choose(std::size_t index, int ranks_left, const Sums& sums, bool forced) {
   if (++work_ > work_end_) {
     stopped_ = true;
     return false;
   }
   if (index == pieces_.size()) {
-    const std::int64_t load_waste = load_limit_us_ - load;
-    const std::int64_t memory_waste = model_.memory_cap_bytes - memory;
-    const double worth_waste = 1 - worth;
+    const std::int64_t load_waste = load_limit_us_ - sums.load;
+    const std::int64_t memory_waste = model_.memory_cap_bytes - sums.memory;
+    const double worth_waste = 1 - sums.worth;
     if (load_waste > load_spare_ || memory_waste > memory_spare_) return false;
     if (has_worth_ && worth_waste > worth_spare_ + kWorthTolerance) return false;
     std::vector<std::int64_t> mine = chosen_;
@@ -101,7 +109,7 @@ bool BinCompletion::choose(std::size_t index, int ranks_left, std::int64_t load,
     for (std::size_t i = 0; i < pieces_.size(); ++i) pieces_[i].left += mine[i];
     chosen_ = mine;
     if (done) {
-      Pattern pattern{std::vector<std::int32_t>(model_.num_types(), 0), load, memory};
+      Pattern pattern{std::vector<std::int32_t>(model_.num_types(), 0), sums.load, sums.memory, sums.exchange};
       for (std::size_t i = 0; i < pieces_.size(); ++i) {
         pattern.pieces[pieces_[i].type] = static_cast<std::int32_t>(mine[i]);
       }
@@ -110,8 +118,8 @@ bool BinCompletion::choose(std::size_t index, int ranks_left, std::int64_t load,
     return done;
   }
   // What the rest could still bring.
-  std::int64_t reach_load = load, reach_memory = memory;
-  double reach_worth = worth;
+  std::int64_t reach_load = sums.load, reach_memory = sums.memory;
+  double reach_worth = sums.worth;
   for (std::size_t i = index; i < pieces_.size(); ++i) {
     const std::int64_t most = std::min(pieces_[i].left, pieces_[i].most);
     reach_load += most * pieces_[i].time_us;
@@ -123,13 +131,15 @@ bool BinCompletion::choose(std::size_t index, int ranks_left, std::int64_t load,
   if (has_worth_ && 1 - reach_worth > worth_spare_ + kWorthTolerance) return false;
 
   const Piece& piece = pieces_[index];
-  std::int64_t most = std::min({piece.left, piece.most, (load_limit_us_ - load) / piece.time_us});
-  if (piece.memory_bytes > 0) most = std::min(most, (model_.memory_cap_bytes - memory) / piece.memory_bytes);
+  std::int64_t most = std::min({piece.left, piece.most, (load_limit_us_ - sums.load) / piece.time_us});
+  if (piece.memory_bytes > 0) most = std::min(most, (model_.memory_cap_bytes - sums.memory) / piece.memory_bytes);
+  if (piece.exchange_us > 0) most = std::min(most, (load_limit_us_ - sums.exchange) / piece.exchange_us);
   const std::int64_t least = std::max<std::int64_t>(forced ? 1 : 0, piece.left - piece.most * (ranks_left - 1));
   for (std::int64_t count = most; count >= least; --count) {
     chosen_[index] = count;
-    if (choose(index + 1, ranks_left, load + count * piece.time_us, memory + count * piece.memory_bytes,
-               worth + static_cast<double>(count) * piece.worth, false)) {
+    const Sums next{sums.load + count * piece.time_us, sums.memory + count * piece.memory_bytes,
+                    sums.exchange + count * piece.exchange_us, sums.worth + static_cast<double>(count) * piece.worth};
+    if (choose(index + 1, ranks_left, next, false)) {
       return true;
     }
     if (stopped_) break;
@@ -143,7 +153,7 @@ bool list_schedule(const Model& model, const TypeCounts& counts, Packing& packin
   packing.patterns.resize(model.ranks);
   for (Pattern& pattern : packing.patterns) {
     pattern.pieces.assign(model.num_types(), 0);
-    pattern.time_us = pattern.memory_bytes = 0;
+    pattern.time_us = pattern.memory_bytes = pattern.exchange_us = 0;
   }
   return schedule_missing(model, packing);
 }
@@ -158,11 +168,8 @@ bool schedule_missing(const Model& model, Packing& packing) {
   std::vector<int> order(model.num_types());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::tuple(-model.types[a].time_us, a) < std::tuple(-model.types[b].time_us, b);
+    return std::tuple(-model.types[a].load_us(), a) < std::tuple(-model.types[b].load_us(), b);
   });
-  const auto later = [&](int a, int b) {
-    return std::tuple(packing.patterns[a].time_us, a) > std::tuple(packing.patterns[b].time_us, b);
-  };
   std::vector<int> heap;
   for (const int t : order) {
     if (missing[t] == 0) continue;
@@ -171,6 +178,12 @@ bool schedule_missing(const Model& model, Packing& packing) {
       const Pattern& pattern = packing.patterns[rank];
       return pattern.pieces[t] < counts[t] && pattern.memory_bytes + type.memory_bytes <= model.memory_cap_bytes;
     };
+    // The load that the next piece would bring a rank to, less what every rank gets alike.
+    const auto load = [&](int rank) {
+      const Pattern& pattern = packing.patterns[rank];
+      return std::max(pattern.time_us, pattern.exchange_us + type.exchange_us - type.time_us);
+    };
+    const auto later = [&](int a, int b) { return std::tuple(load(a), a) > std::tuple(load(b), b); };
     heap.clear();
     for (int rank = 0; rank < model.ranks; ++rank) {
       if (has_room(rank)) heap.push_back(rank);
@@ -184,6 +197,7 @@ bool schedule_missing(const Model& model, Packing& packing) {
       ++pattern.pieces[t];
       pattern.time_us += type.time_us;
       pattern.memory_bytes += type.memory_bytes;
+      pattern.exchange_us += type.exchange_us;
       if (has_room(rank)) {
         std::push_heap(heap.begin(), heap.end(), later);
       } else {

@@ -34,11 +34,16 @@ class BinCompletion {
  private:
   struct Piece {
     int type;
-    std::int64_t time_us, memory_bytes, most, left;
+    std::int64_t time_us, memory_bytes, exchange_us, most, left;
     double worth;
   };
   bool place_rank(int ranks_left);
-  bool choose(std::size_t index, int ranks_left, std::int64_t load, std::int64_t memory, double worth, bool forced);
+  /// Of the pieces chosen for the rank under way.
+  struct Sums {
+    std::int64_t load = 0, memory = 0, exchange = 0;
+    double worth = 0;
+  };
+  bool choose(std::size_t index, int ranks_left, const Sums& sums, bool forced);
   std::uint64_t state_hash(int ranks_left) const;
 
   const Model& model_;

@@ -39,7 +39,7 @@ SimpleBound piece_bound(const Model& model) {
   int dearest = 0;
   for (int g = 0; g < model.num_groups(); ++g) {
     std::int64_t least = kNoLimit;
-    for (int t = model.first[g]; t < model.first[g + 1]; ++t) least = std::min(least, model.types[t].time_us);
+    for (int t = model.first[g]; t < model.first[g + 1]; ++t) least = std::min(least, model.types[t].load_us());
     if (least > result.bound_us) result.bound_us = least, dearest = g;
   }
   result.multipliers.group[dearest] = 1;
@@ -62,9 +62,9 @@ std::vector<TypeCounts> start_counts(const Model& model, std::int64_t bound_us) 
   for (const double part : {1.0, 0.5, 0.25, 0.12}) {
     const auto limit = static_cast<std::int64_t>(part * static_cast<double>(bound_us));
     add([limit](const PieceType& a, const PieceType& b) {
-      const bool a_fits = a.time_us <= limit, b_fits = b.time_us <= limit;
+      const bool a_fits = a.load_us() <= limit, b_fits = b.load_us() <= limit;
       if (a_fits != b_fits) return a_fits;
-      return a_fits ? a.time_us * a.degree < b.time_us * b.degree : a.time_us < b.time_us;
+      return a_fits ? a.time_us * a.degree < b.time_us * b.degree : a.load_us() < b.load_us();
     });
   }
   add([](const PieceType& a, const PieceType& b) { return a.memory_bytes * a.degree < b.memory_bytes * b.degree; });
@@ -132,7 +132,8 @@ class TwoRounds {
     std::int64_t most = 1;
     for (int g = 0; g < model_.num_groups(); ++g) {
       std::int64_t dearest = 0;
-      for (int t = model_.first[g]; t < model_.first[g + 1]; ++t) dearest = std::max(dearest, model_.types[t].time_us);
+      for (int t = model_.first[g]; t < model_.first[g + 1]; ++t)
+        dearest = std::max(dearest, model_.types[t].load_us());
       most += dearest * model_.count[g];
     }
     std::optional<Packing> best;

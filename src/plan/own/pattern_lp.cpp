@@ -64,7 +64,8 @@ PatternLp::PatternLp(const Model& model, PatternSearch& search) : model_(model),
       std::int64_t most = pieces;
       if (type.memory_bytes > 0) most = std::min(most, model.memory_cap_bytes / type.memory_bytes);
       if (most < 1) continue;
-      Pattern pattern{std::vector<std::int32_t>(model.num_types(), 0), most * type.time_us, most * type.memory_bytes};
+      Pattern pattern{std::vector<std::int32_t>(model.num_types(), 0), most * type.time_us, most * type.memory_bytes,
+                      most * type.exchange_us};
       pattern.pieces[t] = static_cast<std::int32_t>(most);
       add_pattern(pattern);
     }
@@ -119,7 +120,7 @@ void PatternLp::make_rows(const Question& question) {
 }
 
 bool PatternLp::is_allowed(const PoolPattern& entry, const Question& question, std::int64_t load_limit_us) const {
-  if (entry.pattern.time_us > load_limit_us) return false;
+  if (entry.pattern.load_us() > load_limit_us) return false;
   int group = -1;
   std::int64_t taken = 0, first_most = 0;
   // pieces come group by group, from the last type of a group to the first.

@@ -9,7 +9,8 @@ namespace zellige::own {
 namespace {
 
 bool dominates(const OptionCost& a, const OptionCost& b) {
-  return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes;
+  return a.degree <= b.degree && a.time_us <= b.time_us && a.memory_bytes <= b.memory_bytes &&
+         a.exchange_us <= b.exchange_us;
 }
 
 /// Options that some best placement may need: the others can be replaced without raising load, memory or splits.
@@ -22,7 +23,9 @@ std::vector<PieceType> needed_types(const AnchorProblem& problem, const GroupCos
       if (other == j || !dominates(group.options[other], option)) continue;
       needed = dominates(option, group.options[other]) && j < other;
     }
-    if (needed) types.push_back({0, static_cast<int>(j), option.degree, option.time_us, option.memory_bytes});
+    if (needed) {
+      types.push_back({0, static_cast<int>(j), option.degree, option.time_us, option.memory_bytes, option.exchange_us});
+    }
   }
   std::stable_sort(types.begin(), types.end(), [](const PieceType& a, const PieceType& b) {
     return std::tuple(a.degree, -a.time_us) < std::tuple(b.degree, -b.time_us);
@@ -56,7 +59,7 @@ Model make_model(const AnchorProblem& problem) {
     if (problem.groups[g].count == 0) continue;
     Prepared prepared{static_cast<int>(g), needed_types(problem, problem.groups[g])};
     for (const PieceType& type : prepared.types) {
-      prepared.dearest_us = std::max(prepared.dearest_us, type.time_us * type.degree);
+      prepared.dearest_us = std::max(prepared.dearest_us, type.load_us() * type.degree);
     }
     model.has_group_without_option |= prepared.types.empty();
     groups.push_back(std::move(prepared));
@@ -105,7 +108,7 @@ bool tighten(const Model& model, Box& box) {
 
 std::int64_t Packing::largest_load() const {
   std::int64_t load = 0;
-  for (const Pattern& pattern : patterns) load = std::max(load, pattern.time_us);
+  for (const Pattern& pattern : patterns) load = std::max(load, pattern.load_us());
   return load;
 }
 

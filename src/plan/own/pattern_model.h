@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -8,11 +9,13 @@ namespace zellige::own {
 
 // Anchor Placement (Eq. 7) as the own solver sees it: numbers only. docs/concepts/own_solver.md says how it is solved.
 
-/// One option of a group: what each of `degree` ranks pays.
+/// One option of a group: what each of `degree` ranks pays. A rank's load is the larger of its sums of time and of
+/// exchange.
 struct OptionCost {
   int degree = 1;                 // lambda_{g,j}
   std::int64_t time_us = 0;       // p_{g,j}
   std::int64_t memory_bytes = 0;  // m_{g,j}
+  std::int64_t exchange_us = 0;
 };
 
 /// `count` interchangeable sequences.
@@ -34,6 +37,9 @@ struct PieceType {
   int degree = 1;
   std::int64_t time_us = 0;
   std::int64_t memory_bytes = 0;
+  std::int64_t exchange_us = 0;
+
+  std::int64_t load_us() const { return std::max(time_us, exchange_us); }
 };
 
 /// The problem made ready: options that fit the cap and are not dominated, in an order that searches use.
@@ -77,6 +83,9 @@ struct Pattern {
   std::vector<std::int32_t> pieces;  ///< [types]
   std::int64_t time_us = 0;
   std::int64_t memory_bytes = 0;
+  std::int64_t exchange_us = 0;
+
+  std::int64_t load_us() const { return std::max(time_us, exchange_us); }
 };
 
 /// Patterns of all ranks.

@@ -29,11 +29,12 @@ void PatternSearch::make_levels(const Box& box, const PieceValues& values, std::
     bool starts = true;
     for (int t = model_.first[g]; t < model_.first[g + 1]; ++t) {
       const PieceType& type = model_.types[t];
-      if (box.most[t] == 0 || type.time_us > load_limit_us) continue;
+      if (box.most[t] == 0 || type.load_us() > load_limit_us) continue;
       Level level;
       level.type = t;
       level.time_us = type.time_us;
       level.memory_bytes = type.memory_bytes;
+      level.exchange_us = type.exchange_us;
       level.value = values.piece[t];
       // Pieces of the types up to t: at most the sequences that do not have to be further along.
       const bool is_last = t + 1 == model_.first[g + 1];
@@ -211,7 +212,7 @@ void PatternSearch::prepare(const Box& box, const PieceValues& values, std::int6
   work_ += static_cast<std::int64_t>(8 * levels_.size() * (1 + levels_.size() / 4));
 }
 
-std::int64_t PatternSearch::most_pieces(const Level& level, State& state) const {
+std::int64_t PatternSearch::most_pieces(const Level& level, State& state, std::int64_t exchange_limit_us) const {
   if (level.starts_group) {
     state.left = level.entry_most;
     state.taken = 0;
@@ -222,6 +223,7 @@ std::int64_t PatternSearch::most_pieces(const Level& level, State& state) const 
   if (level.memory_bytes > 0 && most * level.memory_bytes > state.memory_left) {
     most = state.memory_left / level.memory_bytes;
   }
+  if (level.exchange_us > 0) most = std::min(most, (exchange_limit_us - state.exchange) / level.exchange_us);
   return most;
 }
 
@@ -232,7 +234,8 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
     best_ = state.value;
     work_end_ = std::min(work_end_, work_ + work_after_found_);
     if (found_ == nullptr) return;
-    Pattern pattern{pieces_, load_limit_us_ - state.load_left, model_.memory_cap_bytes - state.memory_left};
+    Pattern pattern{pieces_, load_limit_us_ - state.load_left, model_.memory_cap_bytes - state.memory_left,
+                    state.exchange};
     found_->push_back(std::move(pattern));
     return;
   }
@@ -241,7 +244,7 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
     return;
   }
   const Level& level = levels_[depth];
-  std::int64_t most = most_pieces(level, state);
+  std::int64_t most = most_pieces(level, state, load_limit_us_);
   const auto aim = static_cast<double>(best_ + 1 - state.value);
   const auto left = static_cast<double>(state.left);
   if (upper_value(level.load_begin, level.load_end, static_cast<double>(state.load_left), left) + 0.5 < aim) return;
@@ -253,8 +256,12 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
   if (most * level.time_us > state.load_left) most = state.load_left / level.time_us;
   const bool only_most = depth + 1 == levels_.size() && !level.has_steps;
   for (std::int64_t pieces = most; pieces >= 0; --pieces) {
-    State next{state.load_left - pieces * level.time_us, state.memory_left - pieces * level.memory_bytes,
-               state.left - pieces, state.taken + pieces, state.value + pieces * level.value};
+    State next{state.load_left - pieces * level.time_us,
+               state.memory_left - pieces * level.memory_bytes,
+               state.left - pieces,
+               state.taken + pieces,
+               state.value + pieces * level.value,
+               state.exchange + pieces * level.exchange_us};
     if (level.has_steps) next.value += steps_value(level.type, pieces);
     pieces_[level.type] = static_cast<std::int32_t>(pieces);
     grow_max(depth + 1, next);
@@ -279,7 +286,7 @@ PatternSearch::Best PatternSearch::max_value(const Box& box, const PieceValues& 
 void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) {
   if (stopped_) return;
   if (state.value <= 0) {  // nothing is needed any more, and taking nothing is always allowed
-    best_ = std::min(best_, load);
+    best_ = std::min(best_, std::max(load, state.exchange));
     return;
   }
   if (depth == levels_.size()) return;
@@ -289,7 +296,8 @@ void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) 
     return;
   }
   const Level& level = levels_[depth];
-  std::int64_t most = most_pieces(level, state);
+  if (state.exchange > best_ - 1) return;  // the best has come down since
+  std::int64_t most = most_pieces(level, state, best_ - 1);
   const double extra = least_load(level.load_begin, level.load_end, static_cast<double>(state.value) - 0.5,
                                   static_cast<double>(state.left));
   if (static_cast<double>(load) + extra > static_cast<double>(best_ - 1)) return;
@@ -303,8 +311,12 @@ void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) 
   const std::int64_t room = best_ - 1 - load;
   if (most * level.time_us > room) most = room / level.time_us;
   for (std::int64_t pieces = most; pieces >= 0; --pieces) {
-    State next{0, state.memory_left - pieces * level.memory_bytes, state.left - pieces, state.taken + pieces,
-               state.value - pieces * level.value};
+    State next{0,
+               state.memory_left - pieces * level.memory_bytes,
+               state.left - pieces,
+               state.taken + pieces,
+               state.value - pieces * level.value,
+               state.exchange + pieces * level.exchange_us};
     if (level.has_steps) next.value -= steps_value(level.type, pieces);
     grow_min(depth + 1, load + pieces * level.time_us, next);
   }

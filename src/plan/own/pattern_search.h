@@ -22,6 +22,7 @@ struct PieceValues {
 };
 
 /// Exact searches over the patterns of a box: the knapsack with group limits behind pricing and every lower bound.
+/// Exchange is a second sum that keeps the load limit; only the counts heed it, bounds do without.
 /// Depth first, counts falling; a node is left when even the concave hulls of what is left cannot reach the aim.
 /// Bounds are computed in double and widened by more than their rounding error (at most 2^7 operations on integers
 /// below 2^53), so that no pattern is missed.
@@ -55,7 +56,7 @@ class PatternSearch {
   };
   struct Level {
     int type = 0;
-    std::int64_t time_us = 0, memory_bytes = 0, value = 0;
+    std::int64_t time_us = 0, memory_bytes = 0, exchange_us = 0, value = 0;
     double best_value = 0;  // of one piece, steps spread over the pieces they need
     std::int64_t entry_most = 0;
     std::int64_t most = 0;
@@ -66,6 +67,7 @@ class PatternSearch {
   };
   struct State {
     std::int64_t load_left, memory_left, left, taken, value;
+    std::int64_t exchange = 0;
   };
 
   void prepare(const Box& box, const PieceValues& values, std::int64_t load_limit_us);
@@ -80,7 +82,7 @@ class PatternSearch {
   std::int64_t steps_value(int type, std::int64_t pieces) const;
   void grow_max(std::size_t depth, State state);
   void grow_min(std::size_t depth, std::int64_t load, State state);
-  std::int64_t most_pieces(const Level& level, State& state) const;
+  std::int64_t most_pieces(const Level& level, State& state, std::int64_t exchange_limit_us) const;
 
   const Model& model_;
   std::vector<Level> levels_;

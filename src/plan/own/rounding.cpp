@@ -54,7 +54,7 @@ void BranchAndBound::try_counts(const Node& node, const TypeCounts& counts, bool
     const PieceType& type = model_.types[t];
     pieces += counts[t] * type.degree;
     area += counts[t] * type.degree * type.time_us;
-    least = std::max(least, type.time_us);
+    least = std::max(least, type.load_us());
   }
   least = std::max(least, (area + model_.ranks - 1) / model_.ranks);
   if (least >= goal()) return;
@@ -138,6 +138,7 @@ void BranchAndBound::try_patterns(const Node& node, const TypeCounts& counts) {
       pattern.pieces[t] = static_cast<std::int32_t>(std::min<std::int64_t>({wanted, left[t], counts[t]}));
       pattern.time_us -= (wanted - pattern.pieces[t]) * model_.types[t].time_us;
       pattern.memory_bytes -= (wanted - pattern.pieces[t]) * model_.types[t].memory_bytes;
+      pattern.exchange_us -= (wanted - pattern.pieces[t]) * model_.types[t].exchange_us;
       left[t] -= pattern.pieces[t];
       has_any |= pattern.pieces[t] > 0;
     }
