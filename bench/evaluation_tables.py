@@ -215,6 +215,28 @@ def price_error(rows):
     return markdown(["error", "up to", "Zellige", "KnapFormer", "USP", "AdaptiveLoad", "Megatron", "naive"], out)
 
 
+def overlap_loads(rows):
+    """What planning by overlapped loads gains, a suite and link a row, six shares together."""
+    out = []
+    for suite in SUITES:
+        for link in sorted({row["link_gb_per_s"] for row in rows}, reverse=True):
+            cells = {(row["method"], row["planned_by"], row["video_share_percent"]): row
+                     for row in find(rows, suite=suite, link_gb_per_s=link) if "overlapped_makespan_us" in row}  # fmt: skip
+            shares = [share for share in SHARES if ("zellige", "overlapped", share) in cells and ("zellige", "additive", share) in cells]
+            ours = [cells["zellige", "overlapped", share] for share in shares]
+            additive = [cells["zellige", "additive", share] for share in shares]
+            gains = [100 * (theirs["overlapped_makespan_us"] / row["overlapped_makespan_us"] - 1) for theirs, row in zip(additive, ours)]
+            others = [cells["knapformer", "overlapped", share]["overlapped_makespan_us"] / cells["zellige", "overlapped", share]["overlapped_makespan_us"]
+                      for share in shares if ("knapformer", "overlapped", share) in cells]  # fmt: skip
+            out.append([suite, ours[0]["ranks"], link, spread(gains),
+                        spread([100 * (row["overlapped_makespan_us"] / row["overlapped_bound_us"] - 1) for row in ours]),
+                        spread([row["overlapped_makespan_us"] / row["floor_us"] for row in ours], "{:.3f}"), spread(others),
+                        spread([100 * row["largest_exchange_us"] / row["overlapped_makespan_us"] for row in ours], "{:.0f}"),
+                        f"{mean([row['plan_cpu_us'] for row in additive]) * 1e-3:.1f} / {mean([row['plan_cpu_us'] for row in ours]) * 1e-3:.1f}"])  # fmt: skip
+    return markdown(["suite", "ranks", "link, GB/s", "gain over planning by additive loads, %", "over the proved bound, %", "over the floor",
+                     "KnapFormer's over ours", "largest exchange, % of the makespan", "planning additive / overlapped, ms of processor time"], out)  # fmt: skip
+
+
 def checked_batches(rows):
     out = []
     outcomes = ["optimal", "feasible", "OOM", "timeout", "unknown"]
@@ -276,6 +298,7 @@ TABLES = {
     "fig3a": ("fig3a", fig3a),
     "fig6": ("fig6", fig6),
     "price-error": ("price_error", price_error),
+    "overlap-loads": ("overlap_loads", overlap_loads),
     "checked-batches": ("checked_batches", checked_batches),
     **gpu_tables.TABLES,
     "profile-accuracy": ("profile_accuracy", profile_accuracy),

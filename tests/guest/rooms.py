@@ -23,7 +23,7 @@ PUBLIC = {
     "error": "base", "units": "base", "log": "base", "env": "base", "version": "base", "text": "base",
     "catalog": "catalog", "batch": "catalog", "manifest": "catalog",
     "profile": "profile",
-    "placement": "placement", "anchor_proof": "placement", "check": "placement", "score": "placement", "schedule": "placement",
+    "placement": "placement", "anchor_proof": "placement", "check": "placement", "load_model": "placement", "score": "placement", "schedule": "placement",
     "planner": "plan", "dry_run": "plan",
     "engine": "engine", "thread_ranks": "engine", "process_group": "engine",
     "flow": "model", "model": "model",
@@ -53,7 +53,7 @@ LIBRARIES = {
 # A room's file that may not include one of its own room's headers: the checker shares nothing with the scorer.
 FORBIDDEN_PAIRS = {
     (f"src/placement/{source}.cpp", header)
-    for source in ("check", "check_anchors", "check_batch", "check_certificate", "check_claims", "check_digests", "refutation", "pattern_doubt", "relaxation")
+    for source in ("check", "check_anchors", "check_batch", "check_certificate", "check_claims", "check_digests", "check_loads", "refutation", "pattern_doubt", "relaxation")
     for header in ("zellige/score.h", "placement/rank_sums.h")
 }
 
