@@ -14,7 +14,7 @@ import gpu_tables
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = ["high", "low", "a800x16", "a6000x32"]
 SHARES = [35, 40, 45, 50, 55, 60]
-METHODS = ["zellige", "joint", "naive", "karmarkar-karp", "adaptiveload", "usp", "knapformer", "megatron", "flexsp", "disjoint"]
+METHODS = ["zellige", "two-stage", "joint", "naive", "karmarkar-karp", "adaptiveload", "usp", "knapformer", "megatron", "flexsp", "disjoint"]
 
 
 def load(name):

@@ -24,6 +24,7 @@ double process_us() {
 const std::vector<Method>& compared_methods() {
   static const std::vector<Method> methods = {
       {"zellige", "zellige"},
+      {"two-stage", "two-stage"},
       {"joint", "joint", "", 8, 3},
       {"naive", "naive"},
       {"karmarkar-karp", "naive", "karmarkar-karp"},

@@ -19,7 +19,7 @@ plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "zellige", "font.si
                      "axes.spines.top": False, "axes.spines.right": False})  # fmt: skip
 
 STYLE = {
-    "zellige": ("#1b6f8a", "o", "-"), "joint": ("#000000", "x", ":"), "naive": ("#c9503c", "s", "-"),
+    "zellige": ("#1b6f8a", "o", "-"), "two-stage": ("#5fb0c9", "o", "--"), "joint": ("#000000", "x", ":"), "naive": ("#c9503c", "s", "-"),
     "karmarkar-karp": ("#e08a4b", "v", "--"), "adaptiveload": ("#a8323e", "^", "-"), "usp": ("#7b5ea7", "D", "-"),
     "knapformer": ("#4f8f4a", "P", "-"), "megatron": ("#8a7a3d", "*", "--"), "flexsp": ("#3b6fc4", "<", "--"),
     "disjoint": ("#777777", ">", ":"), "knapformer-g4": ("#4f8f4a", "p", "--"),
