@@ -17,15 +17,10 @@ add_library(zellige::zellige ALIAS zellige_library_all)
 
 get_property(room_targets GLOBAL PROPERTY ZELLIGE_ROOM_TARGETS)
 install(TARGETS ${room_targets} zellige_library_plan zellige_library_all EXPORT zellige_targets)
-foreach(wheel IN ITEMS zellige_arrow zellige_torch)
-  if(TARGET ${wheel})
-    install(TARGETS ${wheel} EXPORT zellige_targets)
-  endif()
-endforeach()
 install(DIRECTORY include/zellige DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT zellige_targets NAMESPACE zellige:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)
 configure_package_config_file(cmake/zellige-config.cmake.in zellige-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)
 write_basic_package_version_file(zellige-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/zellige-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/zellige-config-version.cmake"
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)
+  cmake/zellige_wheels.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zellige)

@@ -1,5 +1,6 @@
 # Arrow C++ and libtorch come out of Python wheels: `make` puts them into .venv (cmake/setup.sh); a host that has torch or
-# pyarrow in its own Python is used as it is.
+# pyarrow in its own Python is used as it is. This file is also installed: the package looks for the wheels anew where it is
+# used, so that no path of the machine that built it stands in its targets. Targets: zellige_arrow, zellige_torch.
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
   set(ZELLIGE_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python3" CACHE FILEPATH "Python whose packages hold torch and pyarrow")
@@ -16,26 +17,28 @@ function(zellige_python_package package result)
   set(${result} "${folder}" PARENT_SCOPE)
 endfunction()
 
-if(ZELLIGE_ARROW)
+if(ZELLIGE_ARROW AND NOT TARGET zellige_arrow)
   zellige_python_package(pyarrow arrow_folder)
   file(GLOB arrow_library "${arrow_folder}/libarrow.so.*[0-9]")
   file(GLOB parquet_library "${arrow_folder}/libparquet.so.*[0-9]")
   if(NOT arrow_folder OR NOT arrow_library OR NOT parquet_library)
-    message(FATAL_ERROR "pyarrow is not in ${ZELLIGE_PYTHON}: run cmake/setup.sh, or configure with -DZELLIGE_ARROW=OFF")
+    message(FATAL_ERROR "pyarrow is not in ${ZELLIGE_PYTHON}: run cmake/setup.sh, or name a Python that has it by "
+                        "-DZELLIGE_PYTHON=..., or build Zellige with -DZELLIGE_ARROW=OFF")
   endif()
   list(GET arrow_library 0 arrow_library)
   list(GET parquet_library 0 parquet_library)
   # A file with Arrow's symbols is linked by path; the run path of the program points into the wheel.
-  add_library(zellige_arrow INTERFACE)
-  target_include_directories(zellige_arrow SYSTEM INTERFACE $<BUILD_INTERFACE:${arrow_folder}/include>)
+  add_library(zellige_arrow INTERFACE IMPORTED GLOBAL)
+  target_include_directories(zellige_arrow INTERFACE "${arrow_folder}/include")
   target_link_libraries(zellige_arrow INTERFACE "${arrow_library}" "${parquet_library}")
   target_link_options(zellige_arrow INTERFACE "LINKER:-rpath,${arrow_folder}")
 endif()
 
-if(ZELLIGE_TORCH)
+if(ZELLIGE_TORCH AND NOT TARGET zellige_torch)
   zellige_python_package(torch torch_folder)
   if(NOT torch_folder)
-    message(FATAL_ERROR "torch is not in ${ZELLIGE_PYTHON}: run cmake/setup.sh, or configure with -DZELLIGE_TORCH=OFF")
+    message(FATAL_ERROR "torch is not in ${ZELLIGE_PYTHON}: run cmake/setup.sh, or name a Python that has it by "
+                        "-DZELLIGE_PYTHON=..., or build Zellige with -DZELLIGE_TORCH=OFF, or find_package(zellige COMPONENTS plan)")
   endif()
   # Torch's own package runs a GPU detection that needs an architecture named where there is no GPU.
   if(NOT DEFINED TORCH_CUDA_ARCH_LIST)
@@ -47,32 +50,10 @@ if(ZELLIGE_TORCH)
   file(GLOB torch_runtime_folders "${torch_folder}/../nvidia/*/lib")
   list(PREPEND torch_runtime_folders "${torch_folder}/lib")
 
-  add_library(zellige_torch INTERFACE)
+  add_library(zellige_torch INTERFACE IMPORTED GLOBAL)
   target_link_libraries(zellige_torch INTERFACE ${TORCH_LIBRARIES})
-  target_include_directories(zellige_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
+  target_include_directories(zellige_torch INTERFACE ${TORCH_INCLUDE_DIRS})
   foreach(folder IN LISTS torch_runtime_folders)
     target_link_options(zellige_torch INTERFACE "LINKER:-rpath,${folder}")
   endforeach()
 endif()
-
-# Links `target` to libtorch and compiles it with the one precompiled header (a file that includes torch takes about 35 s
-# without it).
-function(zellige_use_torch target)
-  target_link_libraries(${target} PUBLIC zellige_torch)
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(${target} PRIVATE -fpch-preprocess)
-  get_target_property(type ${target} TYPE)
-  if(type STREQUAL EXECUTABLE)
-    # CMake compiles programs with -fPIE, for which the header, compiled with -fPIC as for the rooms, is another header.
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${target} PRIVATE -fPIC)
-  endif()
-  if(NOT TARGET zellige_torch_header)
-    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/zellige_torch_header.cpp" CONTENT "")
-    add_library(zellige_torch_header OBJECT "${PROJECT_BINARY_DIR}/zellige_torch_header.cpp")
-    target_link_libraries(zellige_torch_header PRIVATE zellige_torch zellige_flags Threads::Threads)
-    target_compile_options(zellige_torch_header PRIVATE -fpch-preprocess)
-    target_precompile_headers(zellige_torch_header PRIVATE "${PROJECT_SOURCE_DIR}/src/engine/torch.h")
-  endif()
-  target_precompile_headers(${target} REUSE_FROM zellige_torch_header)
-endfunction()
