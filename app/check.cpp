@@ -25,7 +25,10 @@ Code run(const Arguments& arguments) {
   const Profile profile = load_profile(arguments.profile, batch);
   const Plan plan = read_plan_to_check(arguments.plan, batch);
   const auto [findings, unverified] = judge(plan, batch, profile);
-  const Code code = findings.empty() ? Code::ok : is_only_over_memory_cap(findings) ? Code::infeasible : Code::input;
+  // Nothing to run is nothing that is right: the code is that of the planning which found no plan.
+  const Code code = findings.empty()                    ? code_of(plan)
+                    : is_only_over_memory_cap(findings) ? Code::infeasible
+                                                        : Code::input;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"code", static_cast<int>(code)}, {"findings", nlohmann::ordered_json::array()}};
     for (const auto& finding : findings) {
@@ -40,7 +43,9 @@ Code run(const Arguments& arguments) {
   }
   for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), printable(finding.message));
   for (const auto& claim : unverified) fmt::print("unverified: {}\n", printable(claim.message));
-  if (findings.empty()) {
+  if (findings.empty() && !plan.has_placement()) {
+    fmt::print("{}: nothing is wrong, but it holds no placement: {}\n", printable(arguments.plan), headline(plan));
+  } else if (findings.empty()) {
     const auto claims = static_cast<std::int64_t>(unverified.size());
     const std::string but = claims == 0 ? "" : fmt::format(", {} unverified", plural(claims, "claim"));
     fmt::print("{}: nothing is wrong{} ({} on {})\n", printable(arguments.plan), but,

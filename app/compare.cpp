@@ -47,7 +47,12 @@ Code run(const Arguments& arguments) {
   }
   if (!arguments.report.empty()) {
     write_output(arguments.report,
-                 html_page({fmt::format("{} methods on {} ranks", plans.size(), batch.ranks), plans, {}, ""}, profile));
+                 html_page({fmt::format("{} on {}", plural(static_cast<std::int64_t>(plans.size()), "method"),
+                                        plural(batch.ranks, "rank")),
+                            plans,
+                            {},
+                            ""},
+                           profile));
   }
   const Code code = code_of_all(plans);
   if (takes_stdout(outputs)) return code;

@@ -18,6 +18,7 @@ struct Arguments {
   std::string plan;
   std::string trace;
   int width = 100;
+  bool all_ranks = false;
   bool json = false;
 };
 
@@ -35,7 +36,8 @@ Code run(const Arguments& arguments) {
   fmt::print("{}\nas the plan says; zellige check judges that by batch and profile\n", headline(plan));
   if (!plan.has_placement()) return Code::ok;
 
-  fmt::print("\n{}\n{}", in_words(plan), text_picture(plan, arguments.width));
+  const int most = arguments.all_ranks ? kMostInt : kRanksShown;
+  fmt::print("\n{}\n{}", in_words(plan, most), text_picture(plan, arguments.width, most));
   return Code::ok;
 }
 
@@ -50,6 +52,8 @@ void add_explain(CLI::App& root, Run& chosen) {
   command->add_option("--width", arguments->width, "Columns of the picture")
       ->check(whole_number(40, 400))
       ->capture_default_str();
+  command->add_flag("--all-ranks", arguments->all_ranks,
+                    fmt::format("Show every rank and split sequence; without it the first {}", kRanksShown));
   command->add_flag("--json", arguments->json, "Print the plan as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "numbers.h"
+#include "planning.h"
 #include "table.h"
 #include "zellige/check.h"
 #include "zellige/error.h"
@@ -93,7 +94,7 @@ void print_methods(const std::vector<Plan>& plans, const Profile& profile) {
       continue;
     }
     const Score s = score(plan.placement, profile, plan.load_model);
-    table.add({plan.method, std::string(name(plan.status)), seconds(s.makespan), percent(s.over_floor),
+    table.add({plan.method, std::string(name(plan.status)), seconds(s.makespan), percent(over_floor(plan)),
                fmt::format("{:.3f}", s.imbalance), std::to_string(s.split_count), gibibytes(s.moved.all_gather),
                gibibytes(s.moved.ulysses), gibibytes(s.moved.ring), gibibytes(s.peak), seconds(plan.solve_time)});
   }

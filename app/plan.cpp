@@ -11,8 +11,8 @@
 #include "option_values.h"
 #include "outputs.h"
 #include "planning.h"
+#include "rank_table.h"
 #include "subcommands.h"
-#include "table.h"
 #include "zellige/check.h"
 #include "zellige/report.h"
 
@@ -24,20 +24,9 @@ struct Arguments {
   std::string method = "zellige";
   std::string output;
   std::string report;
+  bool all_ranks = false;
   bool json = false;
 };
-
-void print_ranks(const Plan& plan, const Score& score, const Profile& profile) {
-  Table table({"rank", "load", "exchange", "memory", "of the cap", "tokens"});
-  const double cap = static_cast<double>(profile.memory_cap().value);
-  for (std::size_t r = 0; r < score.load.size(); ++r) {
-    table.add({std::to_string(r), seconds(score.load[r]), seconds(score.exchange[r]), gibibytes(score.memory[r]),
-               fmt::format("{:.1f}%", 100 * static_cast<double>(score.memory[r].value) / cap),
-               grouped(score.tokens[r].value)});
-  }
-  table.print();
-  fmt::print("\n{}", text_picture(plan, 100));
-}
 
 Code run(const Arguments& arguments) {
   const std::vector<NamedFile> outputs = {{"-o", arguments.output}, {"--report", arguments.report}};
@@ -59,8 +48,9 @@ Code run(const Arguments& arguments) {
   }
   if (!arguments.output.empty()) write_output(arguments.output, plan_json(plan));
   if (!arguments.report.empty()) {
-    write_output(arguments.report,
-                 html_page({fmt::format("{} on {} ranks", plan.method, batch.ranks), {plan}, {}, ""}, profile));
+    write_output(
+        arguments.report,
+        html_page({fmt::format("{} on {}", plan.method, plural(batch.ranks, "rank")), {plan}, {}, ""}, profile));
   }
   if (takes_stdout(outputs)) return code_of(plan);
   if (arguments.json) {
@@ -71,7 +61,11 @@ Code run(const Arguments& arguments) {
     return code_of(plan);
   }
   fmt::print("{}\n", headline(plan));
-  if (plan.has_placement()) print_ranks(plan, score(plan.placement, profile, plan.load_model), profile);
+  if (plan.has_placement()) {
+    const int most = arguments.all_ranks ? kMostInt : kRanksShown;
+    print_ranks(score(plan.placement, profile, plan.load_model), profile, most);
+    fmt::print("\n{}", text_picture(plan, 100, most));
+  }
   return code_of(plan);
 }
 
@@ -90,6 +84,8 @@ void add_plan(CLI::App& root, Run& chosen) {
       ->check(file_name());
   command->add_option("--report", arguments->report, "Where to write a page to look at (HTML); - is stdout")
       ->check(file_name());
+  command->add_flag("--all-ranks", arguments->all_ranks,
+                    fmt::format("Show every rank; without it more than {} are summed up", kRanksShown));
   command->add_flag("--json", arguments->json, "Print plan and score as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

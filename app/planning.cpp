@@ -82,21 +82,23 @@ Code code_of(const Plan& plan) {
   return plan.status == PlanStatus::timeout ? Code::timeout : Code::infeasible;
 }
 
+double over_floor(const Plan& plan) {
+  return plan.floor.value > 0 ? static_cast<double>(plan.makespan.value) / static_cast<double>(plan.floor.value) - 1
+                              : 0;
+}
+
 std::string headline(const Plan& plan) {
   const std::string method = printable(plan.method);
   if (!plan.has_placement()) {
     return fmt::format("{}: {}, no plan: {}", method, name(plan.status), printable(plan.reason));
   }
-  // A batch of nothing has no floor to be over.
-  const double over =
-      plan.floor.value > 0 ? static_cast<double>(plan.makespan.value) / static_cast<double>(plan.floor.value) - 1 : 0;
   const std::string loads =
       plan.load_model.is_overlapped()
           ? fmt::format(" of overlapped loads ({:.1f}% of an exchange hidden)", plan.load_model.hidden_per_mille / 10.0)
           : "";
   return fmt::format("{} ({}): {}{}, makespan {}{} ({} over the floor {}), {}, planned in {}", method,
                      printable(plan.solver), name(plan.status), plan.certified ? ", certified" : "",
-                     seconds(plan.makespan), loads, percent(over), seconds(plan.floor),
+                     seconds(plan.makespan), loads, percent(over_floor(plan)), seconds(plan.floor),
                      plural(plan.split_count, "split"), seconds(plan.solve_time));
 }
 

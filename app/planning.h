@@ -38,6 +38,9 @@ Profile load_profile(const std::string& name_or_file, const Batch& batch, bool c
 /// Exit code of a plan: 0 with a placement, 3 infeasible or none found, 4 timeout.
 Code code_of(const Plan& plan);
 
+/// Makespan over the floor that the plan states, less one; 0 for a batch of nothing, which has no floor to be over.
+double over_floor(const Plan& plan);
+
 /// One line: method, status, makespan, floor, splits, solve time; or why there is no plan.
 std::string headline(const Plan& plan);
 

@@ -69,7 +69,8 @@ void print_parity(const Parity& parity, int ranks) {
 std::string page(const TrainConfig& config, const FirstStep& first, const std::vector<Plan>& others,
                  const std::vector<StepRecord>& records) {
   Page result;
-  result.title = fmt::format("{} on {} ranks, {} steps", config.model.name, config.ranks.count, records.size());
+  result.title = fmt::format("{} on {}, {}", config.model.name, plural(config.ranks.count, "rank"),
+                             plural(static_cast<std::int64_t>(records.size()), "step"));
   result.note =
       fmt::format("First step's plan by profile {}; data: {}. Times of the plan are modelled, losses measured.",
                   config.plan.profile, records.empty() ? config.data.latents : records.front().data);
@@ -141,7 +142,7 @@ Code run(const Arguments& arguments) {
     if (step != 0) return;
     interrupt.keep();
     first = {batch, plan, profile};
-    if (text) fmt::print("first step: {}\n{}\n", headline(plan), in_words(plan));
+    if (text) fmt::print("first step: {}\n{}\n", headline(plan), in_words(plan, kRanksShown));
   };
   hooks.stepped = [&](const StepRecord& record) {
     if (text) print_step(record, config.run.steps);
@@ -150,8 +151,8 @@ Code run(const Arguments& arguments) {
   };
 
   if (text) {
-    fmt::print("{} on {}, {} steps, {} latents\n", config.model.name, plural(config.ranks.count, "rank"),
-               config.run.steps, config.data.latents);
+    fmt::print("{} on {}, {}, {} latents\n", config.model.name, plural(config.ranks.count, "rank"),
+               plural(config.run.steps, "step"), config.data.latents);
   }
   const std::vector<StepRecord> records = train(config, hooks);
   if (log.is_open() && !log) {

@@ -2,7 +2,9 @@
 #include "words.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,22 @@ std::string by_bucket(const Sequences& sequences) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// "0, 1, 2, 3"; longer lists with runs drawn together: "0 to 63, 80".
+std::string rank_list(const std::vector<Rank>& ranks, std::string_view separator) {
+  constexpr std::size_t kListed = 8;
+  if (ranks.size() <= kListed) return fmt::format("{}", fmt::join(ranks, separator));
+  std::vector<std::string> runs;
+  for (std::size_t begin = 0; begin < ranks.size();) {
+    std::size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - begin < 3) end = begin + 1;
+    runs.push_back(end - begin == 1 ? std::to_string(ranks[begin])
+                                    : fmt::format("{} to {}", ranks[begin], ranks[end - 1]));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(runs, separator));
+}
+
 std::string of_shards(const PlacedSequence& sequence) {
   std::vector<std::string> ways;
   if (sequence.config.q > 1) ways.push_back(fmt::format("queries {} ways (all-gather)", sequence.config.q));
@@ -38,36 +56,39 @@ std::string of_shards(const PlacedSequence& sequence) {
   if (sequence.config.k > 1) ways.push_back(fmt::format("keys {} ways (ring)", sequence.config.k));
   return fmt::format("{} ({} {}, {} tokens) is split over ranks {}: {}; {} and {} a rank\n", printable(sequence.id),
                      name(sequence.kind), printable(sequence.bucket), grouped(sequence.tokens.value),
-                     fmt::join(sequence.ranks, ", "), fmt::join(ways, ", "), seconds(sequence.time),
+                     rank_list(sequence.ranks, ", "), fmt::join(ways, ", "), seconds(sequence.time),
                      gibibytes(sequence.memory));
 }
 
-bool overlap(const PlacedSequence& a, const PlacedSequence& b) {
-  std::vector<Rank> left = a.ranks, right = b.ranks, both;
-  std::sort(left.begin(), left.end());
-  std::sort(right.begin(), right.end());
-  std::set_intersection(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(both));
-  return !both.empty() && left != right;
-}
-
 // The first pair of split sequences whose rank sets differ and share a rank: what disjoint groups can't do.
-std::string of_overlap(const Sequences& split) {
-  for (std::size_t i = 0; i < split.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!overlap(*split[j], *split[i])) continue;
-      return fmt::format("rank sets overlap: {} on {}, {} on {}\n", printable(split[j]->id),
-                         fmt::join(split[j]->ranks, ","), printable(split[i]->id), fmt::join(split[i]->ranks, ","));
+std::string of_overlap(const Sequences& split, int ranks) {
+  // Until a pair is found, all sequences on a rank have the same set: the first of them stands for all.
+  std::vector<std::pair<const PlacedSequence*, std::vector<Rank>>> first_on(ranks);
+  for (const auto* sequence : split) {
+    std::vector<Rank> set = sequence->ranks;
+    std::sort(set.begin(), set.end());
+    for (const Rank rank : set) {
+      auto& [other, others_set] = first_on.at(rank);
+      if (other != nullptr && others_set != set) {
+        return fmt::format("rank sets overlap: {} on {}, {} on {}\n", printable(other->id),
+                           rank_list(other->ranks, ","), printable(sequence->id), rank_list(sequence->ranks, ","));
+      }
+      if (other == nullptr) first_on[rank] = {sequence, set};
     }
   }
   return "";
 }
 
+// "shards of a, b; whole 3 x 1080p". Of many shards the first ones are named.
 std::string of_rank(int rank, const Sequences& shards, const Sequences& whole, const Plan& plan) {
+  constexpr std::size_t kNamed = 16;
   std::vector<std::string> parts;
   if (!shards.empty()) {
     std::vector<std::string> ids;
-    for (const auto* sequence : shards) ids.push_back(printable(sequence->id));
-    parts.push_back(fmt::format("shards of {}", fmt::join(ids, ", ")));
+    for (std::size_t i = 0; i < std::min(shards.size(), kNamed); ++i) ids.push_back(printable(shards[i]->id));
+    std::string more;
+    if (shards.size() > kNamed) more = fmt::format(" and {} more", grouped(std::ssize(shards) - std::ssize(ids)));
+    parts.push_back(fmt::format("shards of {}{}", fmt::join(ids, ", "), more));
   }
   if (!whole.empty()) parts.push_back("whole " + by_bucket(whole));
   const std::string all = parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, "; "));
@@ -76,19 +97,23 @@ std::string of_rank(int rank, const Sequences& shards, const Sequences& whole, c
 
 }  // namespace
 
-std::string in_words(const Plan& plan) {
+std::string in_words(const Plan& plan, int most) {
   std::string text;
   std::vector<Sequences> whole(plan.placement.ranks), shards(plan.placement.ranks);
   Sequences split;
   for (const auto& sequence : plan.placement.sequences) {
     for (Rank rank : sequence.ranks) (sequence.config.is_whole() ? whole : shards).at(rank).push_back(&sequence);
-    if (sequence.config.is_whole()) continue;
-    split.push_back(&sequence);
-    text += of_shards(sequence);
+    if (!sequence.config.is_whole()) split.push_back(&sequence);
   }
-  text += split.empty() ? "every sequence is whole: nothing is exchanged\n" : of_overlap(split);
-  for (int r = 0; r < plan.placement.ranks; ++r) text += of_rank(r, shards[r], whole[r], plan);
-  return text;
+  const auto shown = [most](std::int64_t count) { return std::min<std::int64_t>(count, most); };
+  const auto others = [&](std::int64_t count, const std::string& noun) {
+    return count > most ? fmt::format("and {}\n", plural(count - most, noun)) : std::string();
+  };
+  for (std::int64_t i = 0; i < shown(std::ssize(split)); ++i) text += of_shards(*split[i]);
+  text += others(std::ssize(split), "more split sequence");
+  text += split.empty() ? "every sequence is whole: nothing is exchanged\n" : of_overlap(split, plan.placement.ranks);
+  for (int r = 0; r < shown(plan.placement.ranks); ++r) text += of_rank(r, shards[r], whole[r], plan);
+  return text + others(plan.placement.ranks, "more rank");
 }
 
 }  // namespace zellige::app

@@ -35,7 +35,10 @@ std::string html_page(const Page& page, const Profile& profile);
 /// order.
 std::string chrome_trace(const Plan& plan);
 
-/// The plan's ranks as bars of text, `width` columns wide.
-std::string text_picture(const Plan& plan, int width);
+/// Of more ranks than this, texts show the first ones and sum up the others.
+inline constexpr int kRanksShown = 32;
+
+/// The plan's ranks as bars of text, `width` columns wide; of more than `most_ranks` the first ones.
+std::string text_picture(const Plan& plan, int width, int most_ranks = kRanksShown);
 
 }  // namespace zellige

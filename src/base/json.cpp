@@ -142,6 +142,10 @@ void JsonObject::finish() const {
 }
 
 void JsonObject::expect_format(std::string_view format, int version) {
+  if (!has("format")) {
+    throw Error(Code::input, value_.source_->format,
+                printable(value_.source_->name) + ": format is missing; it must be \"" + std::string(format) + "\"");
+  }
   const JsonValue format_value = at("format");
   if (format_value.string() != format) format_value.refuse("it must be \"" + std::string(format) + "\"");
   const JsonValue version_value = at("version");
@@ -205,6 +209,9 @@ JsonDocument JsonDocument::from_text(std::string text, std::string source_name) 
   JsonDocument document;
   document.source_.name = std::move(source_name);
   const std::string source = printable(document.source_.name);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Error(Code::input, "json", source + ": is empty; it must hold one JSON object");
+  }
   StrictnessCheck check(source);
   try {
     Json::sax_parse(text, &check);

@@ -12,6 +12,7 @@
 namespace zellige {
 namespace {
 
+constexpr const char* kWanted = "; a manifest has a record for each image or clip (CSV, JSON, JSON lines or Parquet)";
 constexpr std::size_t kLookAt = 1 << 20;  // a first line longer than this is no line of a JSON lines file
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
@@ -50,20 +51,20 @@ Container container_of(const std::string& path) {
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(file.gcount()));
   if (file.bad()) refuse(path, std::string("can't be read: ") + std::strerror(errno));
-  if (head.empty()) refuse(path, "is empty");
+  if (head.empty()) refuse(path, std::string("is empty") + kWanted);
 
   if (head.starts_with("PAR1")) return Container::parquet;
   if (has_extension(path, {".parquet"})) refuse(path, "is named Parquet but does not begin as a Parquet file does");
   if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) refuse(path, "is UTF-16; save it as UTF-8");
   const std::string_view text = without_blanks(std::string_view(head).substr(head.starts_with("\xEF\xBB\xBF") ? 3 : 0));
-  if (text.empty()) refuse(path, "holds nothing but blanks");
+  if (text.empty()) refuse(path, std::string("holds nothing but blanks") + kWanted);
   if (has_extension(path, {".json"}) && text[0] != '{' && text[0] != '[') {
     refuse(path, "is named JSON but begins with neither '[' nor '{'");
   }
   if (text[0] == '[') return Container::json;
   if (text[0] == '{') return is_json_lines(path, text) ? Container::json_lines : Container::json;
   if (has_extension(path, {".jsonl", ".ndjson", ".jsonlines"})) return Container::json_lines;
-  if (text.find('\0') != std::string_view::npos) refuse(path, "is binary, and no Parquet file");
+  if (text.find('\0') != std::string_view::npos) refuse(path, std::string("is binary, and no Parquet file") + kWanted);
   return Container::csv;
 }
 

@@ -117,6 +117,8 @@ const std::vector<Convention>& conventions() {
   return all;
 }
 
+constexpr std::size_t kFieldsListed = 24;
+
 bool is_path(Meaning meaning) { return meaning == path || meaning == video_path || meaning == image_path; }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
@@ -138,7 +140,13 @@ std::vector<std::string> missing_of(const Convention& convention, const std::vec
 
 std::string listed(const std::vector<std::string>& field_names) {
   std::vector<std::string> quoted;
-  for (const std::string& name : field_names) quoted.push_back(in_quotes(name));
+  for (const std::string& name : field_names) {
+    if (quoted.size() == kFieldsListed) {
+      quoted.push_back("and " + std::to_string(field_names.size() - kFieldsListed) + " more");
+      break;
+    }
+    quoted.push_back(in_quotes(name));
+  }
   return quoted.empty() ? "no fields" : "fields " + joined(quoted);
 }
 

@@ -55,7 +55,10 @@ std::vector<MergeLine> merge_lines(const std::string& path) {
 }
 
 [[noreturn]] void refuse_empty(const std::string& path) {
-  throw Error(Code::input, kWhere, in_quotes(path) + " holds no records");
+  throw Error(Code::input, kWhere,
+              in_quotes(path) +
+                  " holds no records; at least one is needed, with a path and, to be used, a size (and the "
+                  "frames of a clip)");
 }
 
 Manifest read_one(const std::string& path, Container container, const ManifestOptions& options) {

@@ -35,6 +35,9 @@ nlohmann::json to_json(const toml::node& node) {
 
 JsonDocument toml_document(const std::string& path) {
   const std::string text = read_text_file(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Error(Code::input, "toml", printable(path) + ": is empty; it must hold TOML tables");
+  }
   try {
     return JsonDocument::from_value(to_json(toml::parse(text, path)), {path, "toml"});
   } catch (const toml::parse_error& error) {

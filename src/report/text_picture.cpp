@@ -10,7 +10,6 @@
 namespace zellige {
 namespace {
 
-constexpr std::size_t kMostRanks = 64;
 constexpr char kImage = '=', kVideo = '#', kImageShard = ':';
 constexpr char kVideoShards[] = {'/', '\\'};  // alternate, so that neighbours are told apart
 
@@ -47,7 +46,7 @@ std::string bar(const Stack& stack, std::string_view letters, double columns_a_u
 
 }  // namespace
 
-std::string text_picture(const Plan& plan, int width) {
+std::string text_picture(const Plan& plan, int width, int most_ranks) {
   if (!plan.has_placement()) {
     return "no plan (" + std::string(name(plan.status)) + ")" +
            (plan.reason.empty() ? "" : ": " + printable(plan.reason)) + "\n";
@@ -61,7 +60,7 @@ std::string text_picture(const Plan& plan, int width) {
   if (plan.load_model.is_overlapped()) loads = plan.load;  // may be an exchange that outlasts all there is beside it
   const Microseconds makespan = loads.empty() ? Microseconds{} : *std::max_element(loads.begin(), loads.end());
 
-  const std::size_t shown = std::min(of_ranks.size(), kMostRanks);
+  const std::size_t shown = std::min(of_ranks.size(), static_cast<std::size_t>(std::max(most_ranks, 1)));
   const std::size_t number_width = std::to_string(of_ranks.size() - 1).size();
   std::size_t time_width = 0;
   for (const Microseconds load : loads) time_width = std::max(time_width, readable(load).size());

@@ -120,7 +120,8 @@ TEST(Rules, EveryFaultNamesFileTableKeyAndValue) {
 TEST(Rules, OtherFilesAreRefusedByName) {
   const Scratch scratch;
   EXPECT_THAT(refusal([&] { read_rules(scratch.path("none.toml")); }), HasSubstr("none.toml' can't be opened"));
-  EXPECT_THAT(refusal([&] { read_rules(scratch.file("empty.toml", "")); }), HasSubstr("model is missing"));
+  EXPECT_THAT(refusal([&] { read_rules(scratch.file("empty.toml", "")); }),
+              HasSubstr("is empty; it must hold TOML tables"));
   EXPECT_THAT(refusal([&] { read_rules(scratch.file("no.toml", "bucket = []\n[model]\npreset = \"tiny\"\n")); }),
               HasSubstr("bucket is []; at least one [[bucket]] is needed"));
   EXPECT_THAT(refusal([] { read_rules(data_file("diffusionpipe_dataset.toml")); }), HasSubstr("diffusion-pipe"));

@@ -336,3 +336,59 @@ def test_too_many_ranks_are_refused(zellige, example, tmp_path):
     path = edited(example, tmp_path, "batch", lambda d: d.update(ranks=1 << 16))
     result = zellige("plan", path, "--profile", "h200", "--method", "disjoint")
     assert result.code == 3 and "at most 4096 ranks" in result.out
+
+
+def test_empty_files_are_called_empty(zellige, example, root, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_text(" \n")
+    batch, demo = example / "batch.json", root / "examples/demo"
+    wanted = ("empty", "it must hold one JSON object")
+    refuse(zellige("plan", empty, "--profile", "h200"), 2, *wanted)
+    refuse(zellige("plan", batch, "--profile", empty), 2, *wanted)
+    refuse(zellige("check", empty, batch, "--profile", "h200"), 2, *wanted)
+    refuse(zellige("explain", empty), 2, *wanted)
+    refuse(zellige("catalog", demo / "manifest.csv", "--rules", empty), 2, "is empty", "TOML")
+    refuse(zellige("catalog", empty), 2, "a manifest has a record for each image or clip")
+    header = tmp_path / "header.csv"
+    header.write_text("path,num_frames,height,width\n")
+    refuse(zellige("batch", header, "--rules", demo / "rules.toml", "--ranks", 2, "--tokens-per-rank", 9), 2, "header.csv", "holds no records", "at least one")
+    nameless = tmp_path / "nameless.json"
+    nameless.write_text("{}")
+    refuse(zellige("plan", nameless, "--profile", "h200"), 2, 'format is missing; it must be "zellige.batch"')
+
+
+def test_a_header_of_a_thousand_columns_is_no_message_of_a_thousand_words(zellige, tmp_path):
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"c{i}" for i in range(1000)) + "\n" + ",".join("1" for _ in range(1000)) + "\n")
+    result = zellige("catalog", wide)
+    refuse(result, 2, "'c0'", "and 976 more")
+    assert len(result.err) < 1000
+
+
+def test_check_of_a_plan_that_is_none_is_no_success(zellige, example, tmp_path):
+    """Whoever runs what `check` lets pass must not be handed a file without a placement."""
+    profile = edited(example, tmp_path, "profile", lambda p: p["memory"].update(usable_bytes=p["memory"]["base_bytes"] + 1))
+    plan = tmp_path / "plan.json"
+    assert zellige("plan", example / "batch.json", "--profile", profile, "-o", plan).code == 3
+    result = zellige("check", plan, example / "batch.json", "--profile", profile)
+    assert result.code == 3 and "holds no placement" in result.out, result.out
+    assert zellige("check", plan, example / "batch.json", "--profile", profile, "--json").json["code"] == 3
+
+
+def test_columns_line_up_whatever_the_letters(zellige, tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[model]\npreset = "tiny"\n[sampling]\nfps = 16\nvideo_share = 0.5\n'
+        '[[bucket]]\nname = "größe"\nkind = "image"\nsize = [256, 256]\n[[bucket]]\nname = "正方形"\nkind = "image"\nsize = [512, 512]\n'
+    )
+    manifest = tmp_path / "m.csv"
+    manifest.write_text("path,num_frames,height,width\na.png,1,256,256\nb.png,1,512,512\n")
+    result = zellige("catalog", manifest, "--rules", rules)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()[2:5]
+
+    def place(line):
+        """Where the second column ends, in columns of a terminal."""
+        return sum(2 if "\u2e80" <= letter else 1 for letter in line[: line.index("image") + 5]) if "image" in line else line.index("kind") + 4
+
+    assert len({place(line) for line in lines}) == 1, result.out

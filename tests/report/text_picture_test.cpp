@@ -59,9 +59,10 @@ TEST(TextPicture, NarrowTerminalsAndManyRanks) {
   const Batch batch = many_images(100, 500);
   const Plan plan = dealt_out(batch, built_in_profile("h200", batch.catalog), "whole");
   const auto drawn = lines(text_picture(plan, 80));
-  ASSERT_EQ(drawn.size(), 66u);
-  EXPECT_THAT(drawn[64], HasSubstr("and 36 more ranks, "));
+  ASSERT_EQ(drawn.size(), kRanksShown + 2u);
+  EXPECT_THAT(drawn[kRanksShown], HasSubstr("and 68 more ranks, "));
   EXPECT_EQ(drawn[9].substr(0, 9), "rank  9 |");
+  EXPECT_EQ(lines(text_picture(plan, 80, 100)).size(), 101u);
 }
 
 TEST(TextPicture, SaysWhyThereIsNoPlan) {

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "train/host_memory.h"
-#include "train/step_source.h"
 #include "train/tiny_run.h"
+#include "train/tiny_training.h"
 #include "zellige/error.h"
 
 namespace zellige {
@@ -23,55 +23,7 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-// A manifest and rules of a few small samples; a profile whose prices make splitting pay.
-class Training : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::ofstream manifest(path("clips.csv"));
-    manifest << "path,text,num_frames,height,width,aspect_ratio,resolution,fps\n";
-    for (int i = 0; i < 4; ++i) manifest << "v" << i << ".mp4,a clip,17,48,80,0.6,3840,24\n";
-    for (int i = 0; i < 12; ++i) manifest << "i" << i << ".jpg,a picture,1,64,80,0.8,5120,0\n";
-    std::ofstream rules(path("rules.toml"));
-    rules << "[model]\npreset = 'tiny'\n"
-             "[[bucket]]\nname = 'image20'\nkind = 'image'\nsize = [64, 80]\n"
-             "[[bucket]]\nname = 'video75'\nkind = 'video'\nsize = [48, 80]\nframes = 17\n"
-             "[sampling]\nvideo_share = 0.5\n";
-    manifest.close();
-    rules.close();
-    config_ = small_config(Precision::fp32, true);
-    config_.data.manifest = path("clips.csv");
-    config_.data.rules = path("rules.toml");
-    config_.batch.tokens_per_rank = Tokens{60};
-    config_.batch.seed = 1;
-    config_.ranks.count = 3;
-    config_.run.steps = 4;
-    config_.plan.options.menu = Menu::all;
-    config_.plan.options.time_limit_s = 5;
-    write_profile(profile(), path("profile.json"));
-    config_.plan.profile = path("profile.json");
-  }
-  void TearDown() override {
-    for (const char* name : {"clips.csv", "rules.toml", "profile.json"}) std::remove(path(name).c_str());
-  }
-
-  static std::string path(const std::string& name) {
-    return ::testing::TempDir() + "zellige_training_" + std::to_string(getpid()) + "_" + name;
-  }
-
-  static Profile profile() {
-    Profile result = small_profile();
-    const Catalog all = result.catalog;
-    Profile kept = result;
-    kept.catalog.buckets = {all.buckets[1], all.buckets[3]};
-    for (const int b : {0, 1}) {
-      const auto prices = result.menu(b == 0 ? 1 : 3);
-      kept.set_prices(b, {prices.begin(), prices.end()});
-    }
-    return kept;
-  }
-
-  TrainConfig config_;
-};
+using Training = TinyTraining;
 
 std::vector<double> losses(const std::vector<StepRecord>& records) {
   std::vector<double> list;
@@ -285,43 +237,6 @@ TEST_F(Training, TheNeedOfARankGrowsWithWhatItHolds) {
   more = config_;
   more.run.precision = config_.run.precision == Precision::fp64 ? Precision::fp32 : Precision::fp64;
   EXPECT_NE(host_need(more).states, need.states);
-}
-
-/// The thread that plans ahead draws and plans what a loop without it would, and tells of each step when it is asked
-/// for.
-TEST_F(Training, StepsPlannedAheadAreThoseOfTheirTurn) {
-  TrainHooks hooks;
-  std::vector<int> told;
-  hooks.planned = [&](int step, const Batch&, const Plan&, const Profile&) { told.push_back(step); };
-  std::vector<std::string> digests;
-  {
-    StepSource source(config_, hooks);
-    for (int step = 0; step < config_.run.steps; ++step) {
-      const auto planned = source.get(step);
-      ASSERT_NE(planned, nullptr);
-      EXPECT_EQ(source.get(step), planned) << "another rank of the process gets the same";
-      if (step % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the thread is done, or is not
-      EXPECT_EQ(told.size(), static_cast<std::size_t>(step) + 1);
-      digests.push_back(digest(planned->plan.placement));
-    }
-    EXPECT_EQ(source.get(config_.run.steps), nullptr);
-  }
-  const Manifest manifest = read_manifest(config_.data.manifest);
-  BucketRules rules = read_rules(config_.data.rules);
-  rules.model = config_.model;
-  const BucketedSamples samples = apply_rules(manifest, rules);
-  DrawOptions options;
-  options.ranks = config_.ranks.count;
-  options.tokens_per_rank = config_.batch.tokens_per_rank;
-  options.video_share = rules.video_share;
-  options.seed = config_.batch.seed;
-  BatchDrawer drawer(manifest, samples, options);
-  for (const std::string& wanted : digests) {
-    const Plan plan = make_planner("zellige")->plan(drawer.next(), profile(), config_.plan.options);
-    EXPECT_EQ(digest(plan.placement), wanted);
-  }
-  StepSource left(config_, hooks);  // leaving with a plan under way
-  EXPECT_NE(left.get(0), nullptr);
 }
 
 TEST_F(Training, OtherBackendsAndModelsAreRefused) {
