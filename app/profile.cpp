@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige profile: the Hardware Profiler.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -8,8 +9,10 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "command_line.h"
 #include "interrupt.h"
 #include "numbers.h"
+#include "option_values.h"
 #include "outputs.h"
 #include "planning.h"
 #include "progress.h"
@@ -171,28 +174,47 @@ nlohmann::ordered_json to_json(const Calibration& result) {
 Code run(Arguments arguments) {
   const int sources = !arguments.config.empty() + !arguments.catalog.empty() + !arguments.rules.empty();
   if (sources != 1) throw Error(Code::input, "profile", "give one of CONFIG, --catalog and --rules");
-  CalibrateOptions options = options_of(arguments);
-  const std::string partial = arguments.output + ".partial";
+  // What is measured so far is kept beside the profile; beside stdout or a device there is no place.
   std::error_code status;
+  const std::filesystem::path output = arguments.output;
+  const bool keeps_partial =
+      arguments.output != "-" && (!std::filesystem::exists(output, status) || std::filesystem::is_regular_file(output));
+  const std::string partial = keeps_partial ? arguments.output + ".partial" : "";
+  const std::vector<NamedFile> outputs = {{"-o", arguments.output}, {"the measurements so far,", partial}};
+  check_outputs("profile",
+                {{"CONFIG", arguments.config}, {"--catalog", arguments.catalog}, {"--rules", arguments.rules}}, outputs,
+                arguments.json);
+  if (arguments.resume && !keeps_partial) {
+    throw Error(Code::input, "profile",
+                fmt::format("--resume goes on from OUTPUT.partial, which {} can't have; give -o a file",
+                            in_quotes(arguments.output)));
+  }
+  CalibrateOptions options = options_of(arguments);
   if (arguments.resume && std::filesystem::exists(partial, status)) options.resume = read_text(partial);
   options.flash_attention_3 = Env::from_process().flash_attention_3.value_or("");
-  const Interrupt interrupt;
+  // Until a point is measured there is nothing to keep: set-up and warming up end at once.
+  Interrupt interrupt([json = arguments.json] {
+    std::_Exit(fail(Code::timeout, "[profile] stopped before the first measurement", json));
+  });
   options.stop = interrupt.token();
   ProgressLine line;
   options.progress = [&line](double done, const std::string& what) { line.show(done, what); };
-  options.save = [&partial](const std::string& points) { write_output(partial, points); };
+  options.save = [&](const std::string& points) {
+    interrupt.keep();
+    write_output(partial, points);
+  };
   const Calibration result = calibrate(options, {.backend = arguments.backend,
                                                  .count = arguments.ranks,
                                                  .threads_per_rank = arguments.threads_per_rank,
                                                  .env = Env::from_process()});
   line.clear();
   if (result.rank != 0) return Code::ok;
-  write_profile(result.profile, arguments.output);
+  write_output(arguments.output, profile_json(result.profile));
   // What is not complete can be gone on with.
   if (result.complete) std::filesystem::remove(partial, status);
   if (arguments.json) {
     print_json(to_json(result));
-  } else {
+  } else if (!takes_stdout(outputs)) {
     print(result, arguments);
   }
   return Code::ok;
@@ -206,19 +228,21 @@ void add_profile(CLI::App& root, Run& chosen) {
   command->add_option("CONFIG", arguments->config, "train.toml of the run to measure for");
   command->add_option("--catalog", arguments->catalog, "Instead: a catalog (JSON)");
   command->add_option("--rules", arguments->rules, "Instead: bucket rules (TOML)");
-  command->add_option("-o,--output", arguments->output, "Where to write the profile (JSON)")->required();
+  command->add_option("-o,--output", arguments->output, "Where to write the profile (JSON); - is stdout")
+      ->check(file_name())
+      ->required();
   command->add_option("--backend", arguments->backend, "threads, or nccl under torchrun --no-python")
       ->check(CLI::IsMember({"threads", "nccl"}))
       ->capture_default_str();
-  command->add_option("--ranks", arguments->ranks, "Thread ranks")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--ranks", arguments->ranks, "Thread ranks")->check(whole_number(1, 256))->capture_default_str();
   command->add_option("--threads-per-rank", arguments->threads_per_rank, "Threads of a rank that is a thread")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->add_option("--precision", arguments->precision, "Of the layers")
       ->check(CLI::IsMember({"fp32", "fp64", "bf16"}))
       ->capture_default_str();
   command->add_option("--text-dim", arguments->text_dim, "Channels of the text encoder")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   command->add_flag("--no-checkpointing", arguments->no_checkpointing, "Measure without activation checkpointing");
   command->add_option("--menu", arguments->menu, "Configurations to measure, as in plan")
@@ -227,17 +251,17 @@ void add_profile(CLI::App& root, Run& chosen) {
   command
       ->add_option("--tokens-per-rank", arguments->tokens_per_rank,
                    "Tokens that a measurement puts on a rank; 32768, or the CONFIG's when that is less")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMostLong));
   command->add_option("--depth", arguments->depth, "Blocks that are measured and scaled to all; 0: one, or all of two")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMostInt));
   command
       ->add_option("--spread", arguments->spread, "A point is done when its relative standard deviation is below this")
-      ->check(CLI::PositiveNumber)
+      ->check(number_above(0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--budget", arguments->budget_s,
                    "Seconds; what is not measured by then is interpolated or estimated")
-      ->check(CLI::PositiveNumber)
+      ->check(number_above(0, kMostSeconds))
       ->capture_default_str();
   command->add_option("--estimates", arguments->device, "Built-in profile from which what is not measured is scaled")
       ->check(CLI::IsMember(built_in_profile_names()));

@@ -10,7 +10,7 @@ cmake --build "$build" --target zellige_bench >/dev/null
 names=("$@")
 if ((${#names[@]} == 0)); then
   names=(catalog_manifest placement_check lowering plan_large planner_high_v50 filler_repair planner_suites planner_adversarial planner_scale
-    methods_suites methods_scale table3 fig1 fig3a fig6 price_error overlap_loads checked_batches engine_overhead plan_ahead start_up)
+    methods_suites methods_scale table3 fig1 fig3a fig6 price_error overlap_loads checked_batches engine_overhead plan_ahead host_memory start_up)
 fi
 mkdir -p bench/results
 for name in "${names[@]}"; do

@@ -65,6 +65,13 @@ TABLES = {
          ("solve_p50_us", "planning p50, ms", MS, "{:.2f}"), ("wait_p50_us", "wait p50, ms", MS, "{:.3f}"), ("wait_p99_us", "p99, ms", MS, "{:.3f}"),
          ("wait_share_of_step", "wait of the step", 0.01, "{:.2f}%")],
     ),
+    "host_memory": (
+        "Memory that one training step of the demo's model takes on thread ranks (the kernel's peak of the process, less what it holds before), "
+        "and the estimate by which `train` refuses runs that do not fit.",
+        [("ranks", "ranks", 1, "{:.0f}"), ("tokens_per_rank", "tokens a rank", 1, "{:,.0f}"), ("checkpointing", "checkpointing", None, "{}"),
+         ("estimated_bytes", "estimated, MiB", 1 << 20, "{:.0f}"), ("measured_bytes", "measured, MiB", 1 << 20, "{:.0f}"),
+         ("measured_over_estimated", "measured / estimated", 1, "{:.2f}")],
+    ),
     "start_up": (
         "Start of the command, least and median of 31 runs: `zellige` loads no libtorch, `zellige-torch` is what a subcommand that needs it "
         "becomes. The last column is the least time over that with libtorch.",

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/host_memory.h"
+#include "train/step_source.h"
 #include "train/tiny_run.h"
 #include "train/tiny_training.h"
 #include "zellige/error.h"
