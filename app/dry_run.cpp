@@ -190,16 +190,23 @@ nlohmann::ordered_json to_json(const DryRun& run, const Subject& subject, Code c
 
 void print(const DryRun& run, const Subject& subject) {
   const Profile& profile = subject.profile;
-  fmt::print("{} of {} samples in {} ({} different) on {}, {} tokens a rank; planned in {:.2f} s\n",
+  fmt::print("{} of {} samples in {} ({} different) on {}, {} a rank; planned in {:.2f} s\n",
              run.complete ? "all" : grouped(run.drawn), grouped(run.samples), plural(run.steps, "step"),
              grouped(run.compositions), plural(subject.options.draw.ranks, "rank"),
-             grouped(subject.options.draw.tokens_per_rank.value), run.elapsed_s);
+             plural(subject.options.draw.tokens_per_rank.value, "token"), run.elapsed_s);
   if (run.out_of_memory == 0) {
-    fmt::print("no step runs out of memory ({} usable a rank)\n", gibibytes(profile.memory_usable));
+    // Of what was not looked at nothing is said.
+    const bool all = run.complete && run.undecided == 0;
+    fmt::print("no step {}runs out of memory ({} usable a rank)\n", all ? "" : "that was planned ",
+               gibibytes(profile.memory_usable));
   } else {
     fmt::print("{} out of memory ({} usable a rank)\n",
                plural(run.out_of_memory, "step") + (run.out_of_memory == 1 ? " runs" : " run"),
                gibibytes(profile.memory_usable));
+  }
+  if (!run.complete) {
+    fmt::print("cut short: {} are not looked at; a larger --time-limit may\n",
+               plural(run.samples - run.drawn, "sample"));
   }
   if (run.undecided > 0) fmt::print("{} undecided: the planner ran out of time\n", plural(run.undecided, "step"));
   const std::int64_t placed = run.steps - run.out_of_memory - run.undecided;

@@ -22,6 +22,7 @@
 #include "zellige/calibrate.h"
 #include "zellige/env.h"
 #include "zellige/manifest.h"
+#include "zellige/text.h"
 #include "zellige/trainer.h"
 
 namespace zellige::app {

@@ -83,6 +83,9 @@ def test_a_time_that_is_too_short_is_no_answer(zellige):
     result = zellige("dry-run", DEMO / "manifest.csv", "--rules", DEMO / "rules.toml", "--profile", "h200", "--ranks", 4,
                      "--tokens-per-rank", 4096, "--time-limit", 1e-9, "--json")
     assert result.code == 4 and not result.json["complete"]
+    result = zellige("dry-run", DEMO / "manifest.csv", "--rules", DEMO / "rules.toml", "--profile", "h200", "--ranks", 4,
+                     "--tokens-per-rank", 4096, "--time-limit", 1e-9)
+    assert result.code == 4 and "cut short: " in result.out and "no step runs" not in result.out, result.out
 
 
 def test_a_profile_with_checkpointing_is_no_run_without(zellige, example):

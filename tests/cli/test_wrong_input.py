@@ -379,7 +379,7 @@ def test_columns_line_up_whatever_the_letters(zellige, tmp_path):
     rules = tmp_path / "rules.toml"
     rules.write_text(
         '[model]\npreset = "tiny"\n[sampling]\nfps = 16\nvideo_share = 0.5\n'
-        '[[bucket]]\nname = "größe"\nkind = "image"\nsize = [256, 256]\n[[bucket]]\nname = "正方形"\nkind = "image"\nsize = [512, 512]\n'
+        '[[bucket]]\nname = "gr\u00f6\u00dfe"\nkind = "image"\nsize = [256, 256]\n[[bucket]]\nname = "\u6b63\u65b9\u5f62"\nkind = "image"\nsize = [512, 512]\n'
     )
     manifest = tmp_path / "m.csv"
     manifest.write_text("path,num_frames,height,width\na.png,1,256,256\nb.png,1,512,512\n")
