@@ -128,6 +128,7 @@ void read_plan(const JsonValue& value, TrainConfig::Planning& plan) {
   table.take("layout", options.layout);
   table.take("waves", options.exec.waves, 1);
   table.take("keep_kv", options.exec.keep_kv);
+  table.take("overlap", options.exec.overlap);
   if (table.choice("load_model", {"additive", "overlapped"}, 0) == 1) {
     options.load_model.kind = LoadModel::Kind::overlapped;
     table.take("hidden_per_mille", options.load_model.hidden_per_mille, 0, 1000);

@@ -33,6 +33,27 @@ def test_plan_to_stdout_is_the_file(zellige, example):
     assert stable(json.loads(result.out)) == stable(json.loads((example / "plan.json").read_text()))
 
 
+def test_overlapped_loads(zellige, example, tmp_path):
+    """The plan states its load model; the checker holds it to that one and to no other."""
+    out = tmp_path / "plan.json"
+    inputs = (example / "batch.json", "--profile", example / "profile.json")
+    result = zellige("plan", *inputs, "--load-model", "overlapped", "-o", out)
+    assert result.code == 0, result.err
+    assert "of overlapped loads (80.0% of an exchange hidden)" in result.out
+    plan = json.loads(out.read_text())
+    assert plan["load_model"] == {"kind": "overlapped", "hidden_per_mille": 800}
+    assert plan["makespan_us"] == 3521470 and plan["sequences"][0]["exchange_us"] == 53587
+    assert zellige("check", out, *inputs).code == 0
+    plan["load_model"]["hidden_per_mille"] = 700
+    out.write_text(json.dumps(plan))
+    result = zellige("check", out, *inputs, "--json")
+    assert result.code == 2 and "wrong-load" in [finding["what"] for finding in result.json["findings"]]
+    rows = zellige("compare", *inputs, "--load-model", "overlapped", "--hidden-per-mille", "0", "--methods", "zellige,naive", "--json").json["methods"]
+    assert [row["score"]["makespan_us"] for row in rows] == [3564339, 6431933]
+    assert zellige("plan", *inputs, "--load-model", "hidden").code == 2
+    assert zellige("plan", *inputs, "--hidden-per-mille", "1001").code == 2
+
+
 def test_check_takes_the_worked_plan(zellige, example):
     result = zellige("check", example / "plan.json", example / "batch.json", "--profile", example / "profile.json")
     assert result.code == 0 and "nothing is wrong" in result.out

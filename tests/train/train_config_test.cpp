@@ -82,8 +82,10 @@ TEST(TrainConfig, TakesEveryKey) {
   tables["data"]["latents"] = "'synthetic'";
   tables["batch"]["video_share"] = "0.25";
   tables["batch"]["seed"] = "11";
-  tables["plan"] = {{"profile", "'p.json'"}, {"method", "'naive'"}, {"menu", "'all'"},   {"time_limit_s", "2.5"},
-                    {"layout", "'g2n2'"},    {"waves", "3"},        {"keep_kv", "false"}};
+  tables["plan"] = {{"profile", "'p.json'"},    {"method", "'naive'"}, {"menu", "'all'"},
+                    {"time_limit_s", "2.5"},    {"layout", "'g2n2'"},  {"waves", "3"},
+                    {"keep_kv", "false"},       {"overlap", "true"},   {"load_model", "'overlapped'"},
+                    {"hidden_per_mille", "250"}};
   tables["ranks"]["threads_per_rank"] = "2";
   tables["ranks"]["timeout_s"] = "7";
   tables["optimizer"] = {
@@ -114,6 +116,8 @@ TEST(TrainConfig, TakesEveryKey) {
   EXPECT_EQ(config.plan.options.layout, "g2n2");
   EXPECT_EQ(config.plan.options.exec.waves, 3);
   EXPECT_FALSE(config.plan.options.exec.keep_kv);
+  EXPECT_TRUE(config.plan.options.exec.overlap);
+  EXPECT_EQ(config.plan.options.load_model, (LoadModel{LoadModel::Kind::overlapped, 250}));
   EXPECT_EQ(config.ranks.threads_per_rank, 2);
   EXPECT_EQ(config.ranks.timeout_s, 7);
   EXPECT_EQ(config.optimizer.lr, 3e-4);
@@ -164,14 +168,15 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"batch", "seed", "-1", "-1"}, Wrong{"plan", "method", "'zelige'", "did you mean 'zellige'"},
         Wrong{"plan", "profile", "", "missing"}, Wrong{"plan", "menu", "'some'", "powers-of-two"},
         Wrong{"plan", "waves", "0", "0"}, Wrong{"plan", "keep_kv", "'yes'", "yes"},
-        Wrong{"plan", "time_limit_s", "0", "positive"}, Wrong{"ranks", "backend", "'mpi'", "threads, nccl"},
-        Wrong{"ranks", "backend", "", "missing"}, Wrong{"ranks", "count", "0", "0"},
-        Wrong{"ranks", "cuont", "4", "cuont"}, Wrong{"optimizer", "lr", "-1", "positive"},
-        Wrong{"optimizer", "betas", "[0.9]", "two numbers"}, Wrong{"optimizer", "betas", "[0.9, 1.0]", "below 1"},
-        Wrong{"optimizer", "weight_decay", "-0.1", "at least 0"}, Wrong{"optimizer", "momentum", "0.9", "momentum"},
-        Wrong{"flow", "sampling", "'uniform'", "shifted-grid"}, Wrong{"flow", "std", "1", "std"},
-        Wrong{"flow", "shift", "0", "positive"}, Wrong{"flow", "fixed_noise", "1", "1"},
-        Wrong{"run", "steps", "", "missing"}, Wrong{"run", "steps", "0", "0"},
+        Wrong{"plan", "time_limit_s", "0", "positive"}, Wrong{"plan", "load_model", "'hidden'", "additive, overlapped"},
+        Wrong{"plan", "hidden_per_mille", "800", "hidden_per_mille"},
+        Wrong{"ranks", "backend", "'mpi'", "threads, nccl"}, Wrong{"ranks", "backend", "", "missing"},
+        Wrong{"ranks", "count", "0", "0"}, Wrong{"ranks", "cuont", "4", "cuont"},
+        Wrong{"optimizer", "lr", "-1", "positive"}, Wrong{"optimizer", "betas", "[0.9]", "two numbers"},
+        Wrong{"optimizer", "betas", "[0.9, 1.0]", "below 1"}, Wrong{"optimizer", "weight_decay", "-0.1", "at least 0"},
+        Wrong{"optimizer", "momentum", "0.9", "momentum"}, Wrong{"flow", "sampling", "'uniform'", "shifted-grid"},
+        Wrong{"flow", "std", "1", "std"}, Wrong{"flow", "shift", "0", "positive"},
+        Wrong{"flow", "fixed_noise", "1", "1"}, Wrong{"run", "steps", "", "missing"}, Wrong{"run", "steps", "0", "0"},
         Wrong{"run", "checkpointing", "'on'", "on"}, Wrong{"run", "precision", "'fp16'", "bf16"},
         Wrong{"run", "logs", "'x'", "logs"}, Wrong{"runs", "steps", "1", "runs"}));
 
