@@ -179,11 +179,13 @@ bool schedule_missing(const Model& model, Packing& packing) {
       return pattern.pieces[t] < counts[t] && pattern.memory_bytes + type.memory_bytes <= model.memory_cap_bytes;
     };
     // The load that the next piece would bring a rank to, less what every rank gets alike.
-    const auto load = [&](int rank) {
-      const Pattern& pattern = packing.patterns[rank];
-      return std::max(pattern.time_us, pattern.exchange_us + type.exchange_us - type.time_us);
+    const auto load = [patterns = packing.patterns.data(), ahead_us = type.exchange_us - type.time_us](int rank) {
+      return std::max(patterns[rank].time_us, patterns[rank].exchange_us + ahead_us);
     };
-    const auto later = [&](int a, int b) { return std::tuple(load(a), a) > std::tuple(load(b), b); };
+    const auto later = [load](int a, int b) {
+      const std::int64_t first = load(a), second = load(b);
+      return first != second ? first > second : a > b;
+    };
     heap.clear();
     for (int rank = 0; rank < model.ranks; ++rank) {
       if (has_room(rank)) heap.push_back(rank);

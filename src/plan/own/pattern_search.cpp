@@ -223,7 +223,7 @@ std::int64_t PatternSearch::most_pieces(const Level& level, State& state, std::i
   if (level.memory_bytes > 0 && most * level.memory_bytes > state.memory_left) {
     most = state.memory_left / level.memory_bytes;
   }
-  if (level.exchange_us > 0) most = std::min(most, (exchange_limit_us - state.exchange) / level.exchange_us);
+  if (level.exchange_us > 0) most = std::min(most, (exchange_limit_us - exchange_) / level.exchange_us);
   return most;
 }
 
@@ -234,8 +234,7 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
     best_ = state.value;
     work_end_ = std::min(work_end_, work_ + work_after_found_);
     if (found_ == nullptr) return;
-    Pattern pattern{pieces_, load_limit_us_ - state.load_left, model_.memory_cap_bytes - state.memory_left,
-                    state.exchange};
+    Pattern pattern{pieces_, load_limit_us_ - state.load_left, model_.memory_cap_bytes - state.memory_left, exchange_};
     found_->push_back(std::move(pattern));
     return;
   }
@@ -255,18 +254,17 @@ void PatternSearch::grow_max(std::size_t depth, State state) {
   }
   if (most * level.time_us > state.load_left) most = state.load_left / level.time_us;
   const bool only_most = depth + 1 == levels_.size() && !level.has_steps;
+  const std::int64_t exchange_before = exchange_;
   for (std::int64_t pieces = most; pieces >= 0; --pieces) {
-    State next{state.load_left - pieces * level.time_us,
-               state.memory_left - pieces * level.memory_bytes,
-               state.left - pieces,
-               state.taken + pieces,
-               state.value + pieces * level.value,
-               state.exchange + pieces * level.exchange_us};
+    State next{state.load_left - pieces * level.time_us, state.memory_left - pieces * level.memory_bytes,
+               state.left - pieces, state.taken + pieces, state.value + pieces * level.value};
+    exchange_ = exchange_before + pieces * level.exchange_us;
     if (level.has_steps) next.value += steps_value(level.type, pieces);
     pieces_[level.type] = static_cast<std::int32_t>(pieces);
     grow_max(depth + 1, next);
     if (only_most) break;
   }
+  exchange_ = exchange_before;
   pieces_[level.type] = 0;
 }
 
@@ -278,6 +276,7 @@ PatternSearch::Best PatternSearch::max_value(const Box& box, const PieceValues& 
   found_ = found;
   work_after_found_ = work_after_found;
   stopped_ = false;
+  exchange_ = 0;
   work_end_ = work_ + work_limit;
   grow_max(0, {load_limit_us_, model_.memory_cap_bytes, 0, 0, 0});
   return {best_, !stopped_};
@@ -286,7 +285,7 @@ PatternSearch::Best PatternSearch::max_value(const Box& box, const PieceValues& 
 void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) {
   if (stopped_) return;
   if (state.value <= 0) {  // nothing is needed any more, and taking nothing is always allowed
-    best_ = std::min(best_, std::max(load, state.exchange));
+    best_ = std::min(best_, std::max(load, exchange_));
     return;
   }
   if (depth == levels_.size()) return;
@@ -296,7 +295,7 @@ void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) 
     return;
   }
   const Level& level = levels_[depth];
-  if (state.exchange > best_ - 1) return;  // the best has come down since
+  if (exchange_ > best_ - 1) return;  // the best has come down since
   std::int64_t most = most_pieces(level, state, best_ - 1);
   const double extra = least_load(level.load_begin, level.load_end, static_cast<double>(state.value) - 0.5,
                                   static_cast<double>(state.left));
@@ -310,16 +309,15 @@ void PatternSearch::grow_min(std::size_t depth, std::int64_t load, State state) 
   }
   const std::int64_t room = best_ - 1 - load;
   if (most * level.time_us > room) most = room / level.time_us;
+  const std::int64_t exchange_before = exchange_;
   for (std::int64_t pieces = most; pieces >= 0; --pieces) {
-    State next{0,
-               state.memory_left - pieces * level.memory_bytes,
-               state.left - pieces,
-               state.taken + pieces,
-               state.value - pieces * level.value,
-               state.exchange + pieces * level.exchange_us};
+    State next{0, state.memory_left - pieces * level.memory_bytes, state.left - pieces, state.taken + pieces,
+               state.value - pieces * level.value};
+    exchange_ = exchange_before + pieces * level.exchange_us;
     if (level.has_steps) next.value -= steps_value(level.type, pieces);
     grow_min(depth + 1, load + pieces * level.time_us, next);
   }
+  exchange_ = exchange_before;
 }
 
 PatternSearch::Best PatternSearch::min_load(const Box& box, const PieceValues& values, std::int64_t need,
@@ -328,6 +326,7 @@ PatternSearch::Best PatternSearch::min_load(const Box& box, const PieceValues& v
   best_ = below_us;
   found_ = nullptr;
   stopped_ = false;
+  exchange_ = 0;
   work_end_ = work_ + work_limit;
   if (memory_binds_) {
     per_us_ = 0;

@@ -67,7 +67,6 @@ class PatternSearch {
   };
   struct State {
     std::int64_t load_left, memory_left, left, taken, value;
-    std::int64_t exchange = 0;
   };
 
   void prepare(const Box& box, const PieceValues& values, std::int64_t load_limit_us);
@@ -94,6 +93,7 @@ class PatternSearch {
   double per_us_ = 0, per_byte_ = 0;  // the second size of a piece
 
   std::vector<std::int32_t> pieces_;
+  std::int64_t exchange_ = 0;  // of the pieces taken; beside State, which every step copies
   std::int64_t best_ = 0;
   std::int64_t work_ = 0, work_end_ = 0, work_after_found_ = 0;
   bool stopped_ = false;
