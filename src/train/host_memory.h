@@ -9,7 +9,7 @@ namespace zellige {
 /// What the thread ranks of a run need of this machine's memory: an estimate, from below where it errs.
 struct HostNeed {
   Bytes states;       ///< a rank: parameters, gradients and both moments of AdamW
-  Bytes activations;  ///< a rank: of its share of a batch's tokens, by the memory model of section IV-B
+  Bytes activations;  ///< a rank: of its share of a batch's tokens, twice the memory model of section IV-B
   Bytes thread;       ///< a rank: its threads' stacks and buffers
 
   Bytes a_rank() const { return states + activations + thread; }
