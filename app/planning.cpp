@@ -43,10 +43,10 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"additive", "overlapped"}))
       ->capture_default_str();
   command
-      .add_option("--hidden-per-mille", options.load_model.hidden_per_mille,
-                  "Overlapped loads: thousandths of an exchange that other work can hide")
-      ->check(whole_number(0, 1000))
-      ->capture_default_str();
+      .add_option("--hidden-per-mille", hidden_per_mille,
+                  fmt::format("Overlapped loads: thousandths of an exchange that other work can hide ({})",
+                              LoadModel{}.hidden_per_mille))
+      ->check(whole_number(0, 1000));
   command.add_flag("--refetch-kv", refetch_kv, "Fetch K and V again in the backward pass instead of keeping them");
 }
 
@@ -56,8 +56,11 @@ PlanOptions PlanningArguments::resolved() const {
   result.exec.keep_kv = !refetch_kv;
   if (load_model == "overlapped") {
     result.load_model.kind = LoadModel::Kind::overlapped;
-  } else {
-    result.load_model = {};  // what is hidden means nothing there
+    if (hidden_per_mille) result.load_model.hidden_per_mille = *hidden_per_mille;
+  } else if (hidden_per_mille) {
+    throw Error(
+        Code::input, "--hidden-per-mille",
+        fmt::format("{} is given, and additive loads hide nothing; add --load-model overlapped", *hidden_per_mille));
   }
   result.ortools = Env::from_process().ortools.value_or("");
   return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +22,7 @@ struct PlanningArguments {
   std::string profile;
   std::string menu = "powers-of-two";
   std::string load_model = "additive";
+  std::optional<int> hidden_per_mille;
   bool refetch_kv = false;
   PlanOptions options;
 

@@ -52,6 +52,8 @@ def test_overlapped_loads(zellige, example, tmp_path):
     assert [row["score"]["makespan_us"] for row in rows] == [3564339, 6431933]
     assert zellige("plan", *inputs, "--load-model", "hidden").code == 2
     assert zellige("plan", *inputs, "--hidden-per-mille", "1001").code == 2
+    result = zellige("plan", *inputs, "--hidden-per-mille", "700")
+    assert result.code == 2 and "additive loads hide nothing" in result.err
 
 
 def test_check_takes_the_worked_plan(zellige, example):
