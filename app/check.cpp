@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige check: the independent checker.
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include <fmt/core.h>
@@ -19,6 +21,25 @@ struct Arguments {
   std::string profile;
   bool json = false;
 };
+
+/// Lines of one kind that are printed; a plan held against another batch has one for every sequence.
+constexpr int kLinesOfAKind = 8;
+
+/// One line a finding; of a kind with many the first ones and how many more. Another profile comes first, since then
+/// all else follows from it.
+void print_findings(std::vector<Finding> findings) {
+  std::stable_partition(findings.begin(), findings.end(),
+                        [](const Finding& finding) { return finding.what == Violation::wrong_profile; });
+  std::map<Violation, std::int64_t> lines;
+  for (const auto& [what, message] : findings) {
+    if (lines[what]++ < kLinesOfAKind) fmt::print("{}: {}\n", name(what), printable(message));
+  }
+  for (const auto& [what, count] : lines) {
+    if (count > kLinesOfAKind) {
+      fmt::print("{}: and {} more (--json lists them all)\n", name(what), count - kLinesOfAKind);
+    }
+  }
+}
 
 Code run(const Arguments& arguments) {
   const Batch batch = read_batch(arguments.batch);
@@ -41,7 +62,7 @@ Code run(const Arguments& arguments) {
     print_json(json);
     return code;
   }
-  for (const auto& finding : findings) fmt::print("{}: {}\n", name(finding.what), printable(finding.message));
+  print_findings(findings);
   for (const auto& claim : unverified) fmt::print("unverified: {}\n", printable(claim.message));
   if (findings.empty() && !plan.has_placement()) {
     fmt::print("{}: nothing is wrong, but it holds no placement: {}\n", printable(arguments.plan), headline(plan));

@@ -115,6 +115,11 @@ def test_plan_check_and_explain_high_v50(zellige, high_v50, tmp_path):
     result = zellige("plan", high_v50, "--profile", "h200", "-o", plan, "--report", page, "--time-limit", 20)
     assert result.code == 0, result.err
     assert zellige("check", plan, high_v50, "--profile", "h200").code == 0
+    # Against another profile every price is wrong: the cause comes first, and the page stays readable.
+    other = zellige("check", plan, high_v50, "--profile", "a800")
+    everything = zellige("check", plan, high_v50, "--profile", "a800", "--json").json["findings"]
+    assert other.code == 2 and other.out.startswith("wrong-profile: ") and "wrong-claim: and " in other.out
+    assert len(other.out.splitlines()) < 60 < len(everything)
     result = zellige("explain", plan, "--trace", trace)
     assert result.code == 0 and "is split over ranks" in result.out and "rank 7:" in result.out
     assert len(json.loads(trace.read_text())["traceEvents"]) > 8
