@@ -20,7 +20,22 @@ struct EngineCounters {
   std::int64_t ulysses_bytes = 0;
   std::int64_t ring_bytes = 0;
   std::int64_t collectives = 0;  ///< exchanges made, empty ones included
-  double exchange_wait_s = 0;    ///< time spent waiting for exchanges
+  double exchange_wait_s = 0;    ///< host time spent in exchanges and waits for them
+};
+
+/// Time in which computing stood still for exchanges, by phase: on a GPU device time, by events around the waits; on
+/// the CPU by the clock. What an exchange beside other work hides is not in it.
+struct ExposedExchange {
+  double a_s = 0, ring_s = 0, b_s = 0;
+  double total_s() const { return a_s + ring_s + b_s; }
+};
+
+/// What the attention of a step did on this rank since begin_step, all layers.
+struct StepReport {
+  EngineCounters counters;
+  ExposedExchange exposed;
+  std::int64_t forward_layers = 0;   ///< layers run forward; again where checkpointing recomputes them
+  std::int64_t backward_layers = 0;  ///< layers run backward
 };
 
 struct EngineOptions {
@@ -33,6 +48,10 @@ struct EngineOptions {
   std::vector<KernelRate> rates;
   /// Library that registers FlashAttention-3's operators; empty: what the process has registered already.
   std::string flash_attention_3;
+  /// Gradients are the same bits in every run of the same placement. Forward is so in any case. On CUDA backward then
+  /// runs on kernels that can: FlashAttention-3 and FlashAttention-2 in their deterministic modes, which are slower
+  /// (docs/evaluation.md); cuDNN and the memory-efficient kernel can not and are left out, so fp32 has none.
+  bool deterministic = false;
 };
 
 /// The Coalesced Attention Engine (paper section IV-D): runs the attention of every sequence that has tokens on this
@@ -60,6 +79,13 @@ class Engine {
   ///   communication, for a schedule of another rank or world size.
   void begin_step(const Schedule& schedule);
 
+  /// Runs every kernel call of a schedule's layer once, forward and backward, on tensors of its own, for shapes that
+  /// this engine has not warmed up yet: kernels load their modules and build their plans (cuDNN up to a second for a
+  /// new shape, once a thread) outside of what is timed. Exchanges nothing; not collective.
+  /// @return  calls run
+  /// Errors: as attention, and Code::device when there is no memory for it.
+  std::size_t warm_up(const Schedule& schedule, at::ScalarType dtype, at::Device device);
+
   /// Attention of this rank's tokens: softmax(q k^T / sqrt(head_dim)) v within each sequence, never across.
   /// @param q    [tokens_local, heads, head_dim]     fp64, fp32 or bf16; order = schedule.segments
   /// @param k,v  [tokens_local, kv_heads, head_dim]  same dtype
@@ -68,12 +94,14 @@ class Engine {
   ///   whose tokens_local is 0, whose q, k, v must require gradients where the other ranks' do. Under activation
   ///   checkpointing the call is made again inside backward, by all ranks alike.
   /// Errors: Code::input for shapes before any communication, Code::device for a device or dtype without a kernel;
-  ///   Code::communication after it, Engine unusable afterwards.
+  ///   Code::communication after it, Code::device when memory runs out in a layer; Engine unusable afterwards.
   at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
   /// The step's schedule. Errors: Code::input before the first begin_step.
   const Schedule& schedule() const;
   EngineCounters counters() const;
+  /// The step so far. On a GPU waits for the exchanges that are queued.
+  StepReport report();
 
  private:
   std::shared_ptr<struct EngineState> state_;  ///< shared with the graphs that go backward through it

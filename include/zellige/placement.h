@@ -33,7 +33,7 @@ struct PlacedSequence {
 
 /// What else decides the collectives of a step. Part of the digest.
 struct ExecOptions {
-  std::string engine = "coalesced";  ///< or "paper": one exchange a configuration and rank set
+  std::string engine = "coalesced";  ///< or "paper": exchanges of their own for each configuration and rank set
   int waves = 1;                     ///< exchanges are cut in so many parts along the heads; >= 1
   bool overlap = false;              ///< exchanges run beside other work
   bool keep_kv = true;               ///< keep fetched K/V for the backward pass instead of fetching them again

@@ -41,6 +41,7 @@ struct Segment {
   std::int64_t token_begin = 0;  ///< first owned token, global in the sequence
   std::int64_t num_tokens = 0;   ///< owned tokens
   std::int64_t local_begin = 0;  ///< where they start in the rank's packed tensor
+  int group = 0;                 ///< whose exchanges carry it (Exchange::group); 0 of a whole sequence
 };
 
 /// Whole sequences of equal length, adjacent in the packed tensor: one dense [count, length] view.
@@ -77,6 +78,7 @@ struct Piece {
 /// so `sends` in order fill the whole buffer; the receive buffer likewise. An exchange may be empty on a rank, or on
 /// all of them; it is called all the same.
 struct Exchange {
+  int group = 0;  ///< 0 of a coalesced step; of the paper's engine one a configuration and rank set
   Phase phase = Phase::a;
   int wave = 0;                              ///< from 0
   int step = 0;                              ///< ring step, from 1; 0 elsewhere
@@ -92,6 +94,13 @@ struct Exchange {
 /// nothing: with w waves and k the largest ring of the whole placement, A of wave 0, then for each wave i: A of wave
 /// i + 1 (if i + 1 < w), ring steps 1..k-1 of wave i, B of wave i. Backward lists the same. Both are empty when no
 /// sequence of the placement is split.
+///
+/// With exec.engine "paper" that list is made for each group, one group after the other, k being the largest ring of
+/// the group. A group is all split sequences of one configuration and rank set (in order); groups come by falling
+/// degree, then by their first sequence. With overlap A of the next group comes before the ring of this group's last
+/// wave, as waves do. A layer then makes sum over groups of w (k + 1) calls each way, a coalesced one w (k + 1). Ranks
+/// outside a group's rank set make its calls with zero counts: on one world group no rank set costs a communicator of
+/// its own.
 ///
 /// Forward of wave i, for each split segment g with heads in it (kv = wave_kv_heads, qh = wave_query_heads; the rank
 /// computes queries query_range(g) of heads qh against all keys, in k stages; stage t against key_block(g, t)):

@@ -35,6 +35,12 @@ struct PackedLengths {
   std::int64_t longest = 0;
 };
 
+/// What the calls of a kernel table have in common. Kernels that heed it read it at each call, so it outlives them.
+struct KernelSettings {
+  int spare_sms = 0;           ///< multiprocessors left to what runs beside
+  bool deterministic = false;  ///< backward gives the same bits in every run
+};
+
 /// Attention without mask: softmax(scale q k^T) v. Dense tensors are [batch, tokens, heads, head_dim] views, packed
 /// ones [tokens, heads, head_dim]; elements of a head adjacent, at least one query and one key a sequence, as many
 /// key/value heads as query heads, and on a GPU aligned to 16 bytes. `into`: where the caller wants a result, of its
@@ -51,6 +57,9 @@ class AttentionKernel {
   virtual AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
                                       const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse, double scale,
                                       const AttentionGradients& into) const = 0;
+
+  /// Whether its backward can give the same bits in every run (KernelSettings::deterministic).
+  virtual bool can_repeat() const { return true; }
 
   /// Whether it runs sequences of different lengths in one call: the block-diagonal call of the paper (section IV-D).
   virtual bool takes_packed() const { return false; }
@@ -69,15 +78,14 @@ std::unique_ptr<const AttentionKernel> make_plain();
 /// "memory-efficient": ATen's, CUDA, fp32 too.
 std::unique_ptr<const AttentionKernel> make_memory_efficient();
 /// "flash-attention-2": in torch, CUDA, bf16 and fp16; takes packed sequences.
-std::unique_ptr<const AttentionKernel> make_flash_attention_2();
+std::unique_ptr<const AttentionKernel> make_flash_attention_2(const KernelSettings& settings);
 /// "cudnn": in torch, Hopper and newer, bf16 and fp16. Runs a batch in parts whose sizes are powers of two, since each
 /// new shape costs it a plan of up to 0.5 s. Its backward gives NaN in dQ where a log-sum-exp is below -88
 /// (cuDNN 9.19): with normalised queries and keys, as Wan has, that can't be.
 std::unique_ptr<const AttentionKernel> make_cudnn();
 /// "flash-attention-3": Hopper, bf16 and fp16; takes packed sequences. From the operators that the dispatcher has under
 /// flash_attn_3; null when it has none.
-/// @param spare_sms  multiprocessors left to what runs beside; read at each call, must outlive the kernel
-std::unique_ptr<const AttentionKernel> make_flash_attention_3(const int* spare_sms);
+std::unique_ptr<const AttentionKernel> make_flash_attention_3(const KernelSettings& settings);
 
 /// Loads the library that registers flash_attn_3's operators, once a process.
 /// Errors: Code::device when it can't be loaded or registers none, saying why.

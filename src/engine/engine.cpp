@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/exchanger.h"
@@ -11,26 +13,42 @@
 #include "engine/layer.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
+#include "engine/warm_up.h"
 #include "zellige/error.h"
 
 namespace zellige {
+
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// What torch's allocators throw: a type of its own on GPUs, a text on the CPU.
+bool ran_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
+}  // namespace
 
 /// A step's plan and what depends on dtype and device beside: made once a step, used by all layers.
 struct StepRun {
   std::shared_ptr<const StepPlan> plan;
   at::TensorOptions options;
   std::vector<WholeCall> whole;
+  mutable Messages messages;  ///< of the engine that runs it
 };
 
 struct EngineState {
   EngineState(c10::intrusive_ptr<c10d::ProcessGroup> group, const EngineOptions& options)
-      : exchanger(std::move(group)), kernels(options.kernel, options.rates) {}
+      : exchanger(std::move(group)), kernels(options.kernel, options.rates, options.deterministic) {}
 
   /// The step as tensors like this one run it.
   std::shared_ptr<const StepRun> run_for(const at::Tensor& like) {
     const at::TensorOptions options = at::TensorOptions(like.dtype()).device(like.device());
     if (!current || current->options.dtype() != options.dtype() || current->options.device() != options.device()) {
-      current = std::make_shared<const StepRun>(StepRun{plan, options, kernels.plan_whole(plan->schedule, options)});
+      current =
+          std::make_shared<const StepRun>(StepRun{plan, options, kernels.plan_whole(plan->schedule, options), {}});
     }
     return current;
   }
@@ -40,9 +58,20 @@ struct EngineState {
   auto run(const StepRun& step, const Body& body) {
     exchanger.require_usable();
     try {
-      exchanger.prepare(*step.plan, step.options);
+      exchanger.prepare(*step.plan, step.options, step.messages);
       kernels.set_spare_sms(step.plan->schedule.exec.overlap ? kSpareSms : 0);
       return body(LayerWork{*step.plan, step.whole, kernels, exchanger});
+    } catch (const std::exception& error) {
+      exchanger.give_up();
+      if (ran_out_of_memory(error)) {
+        throw Error(Code::device, "engine",
+                    "rank " + std::to_string(step.plan->schedule.rank) + " of " +
+                        std::to_string(step.plan->schedule.ranks) + " ran out of memory on " +
+                        step.options.device().str() + " in a layer of " +
+                        std::to_string(step.plan->schedule.num_tokens) +
+                        " tokens; plan with a smaller memory cap: " + first_line(error.what()));
+      }
+      throw;
     } catch (...) {
       exchanger.give_up();
       throw;
@@ -57,6 +86,8 @@ struct EngineState {
   KernelTable kernels;
   std::shared_ptr<const StepPlan> plan;
   std::shared_ptr<const StepRun> current;  ///< of `plan`; null before its first layer
+  WarmUp warm_up;
+  std::int64_t forward_layers = 0, backward_layers = 0;  ///< since begin_step
 };
 
 namespace {
@@ -88,6 +119,7 @@ class AttentionFunction final : public torch::autograd::Function<AttentionFuncti
                             const at::Tensor& v, const std::shared_ptr<EngineState>& state) {
     LayerMemory memory;
     const std::shared_ptr<const StepRun> step = state->run_for(q);
+    ++state->forward_layers;
     at::Tensor out = state->run(*step, [&](const LayerWork& work) { return layer_forward(work, q, k, v, &memory); });
     std::vector<at::Tensor> saved = memory.flatten();
     saved.insert(saved.begin(), {q, k, v, out});
@@ -106,6 +138,7 @@ class AttentionFunction final : public torch::autograd::Function<AttentionFuncti
     const LayerMemory memory = LayerMemory::unflatten(saved, 4, *step.plan, step.whole.size());
     const at::Tensor grad_out = grads[0].to(saved[3].scalar_type()).contiguous();
     EngineState& state = *layer.state;
+    ++state.backward_layers;
     AttentionGradients result = state.run(step, [&](const LayerWork& work) {
       return layer_backward(work, grad_out, saved[0], saved[1], saved[2], saved[3], memory);
     });
@@ -179,6 +212,16 @@ void Engine::begin_step(const Schedule& schedule) {
   state_->plan = std::move(plan);
   state_->current.reset();
   state_->exchanger.reset_counters();
+  state_->forward_layers = state_->backward_layers = 0;
+}
+
+std::size_t Engine::warm_up(const Schedule& schedule, at::ScalarType dtype, at::Device device) {
+  try {
+    return state_->warm_up.run(make_step_plan(schedule), state_->kernels, at::TensorOptions(dtype).device(device));
+  } catch (const std::exception& error) {
+    if (!ran_out_of_memory(error)) throw;
+    throw Error(Code::device, "engine.warm_up", "out of memory on " + device.str() + ": " + first_line(error.what()));
+  }
 }
 
 at::Tensor Engine::attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
@@ -200,6 +243,7 @@ at::Tensor Engine::attention(const at::Tensor& q, const at::Tensor& k, const at:
   }
   const at::NoGradGuard no_grad;
   const std::shared_ptr<const StepRun> run = state_->run_for(query);
+  ++state_->forward_layers;
   return state_->run(*run, [&](const LayerWork& work) { return layer_forward(work, query, key, value, nullptr); });
 }
 
@@ -209,5 +253,12 @@ const Schedule& Engine::schedule() const {
 }
 
 EngineCounters Engine::counters() const { return state_->exchanger.counters(); }
+
+StepReport Engine::report() {
+  return {.counters = state_->exchanger.counters(),
+          .exposed = state_->exchanger.exposed(),
+          .forward_layers = state_->forward_layers,
+          .backward_layers = state_->backward_layers};
+}
 
 }  // namespace zellige

@@ -40,7 +40,8 @@ void fit(at::Tensor& buffer, std::int64_t elements, const at::TensorOptions& opt
 
 Exchanger::Exchanger(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
 
-void Exchanger::prepare(const StepPlan& plan, const at::TensorOptions& options) {
+void Exchanger::prepare(const StepPlan& plan, const at::TensorOptions& options, Messages& messages) {
+  messages_ = &messages;
   for (const Phase phase : {Phase::a, Phase::ring, Phase::b}) {
     const BufferNeed need = plan.need(phase);
     fit(channel(phase).send, need.send, options);
@@ -69,24 +70,44 @@ void Exchanger::communicate(const char* what, const Body& body) {
   }
 }
 
+Message& Exchanger::message_of(const ExchangePlan& exchange, const StepPlan& plan) {
+  const auto [found, is_new] = messages_->try_emplace(&exchange);
+  Message& message = found->second;
+  if (!is_new) return message;
+  const Channel& at = channel(exchange.phase);
+  message.send = at.send.narrow(0, 0, exchange.send_elements);
+  message.receive = at.receive.narrow(0, 0, exchange.receive_elements);
+  const int head_dim = plan.schedule.head_dim;
+  for (const SliceCopy& copy : exchange.sends) message.send_slices.push_back(slice_of(at.send, copy, head_dim));
+  for (const SliceCopy& copy : exchange.receives)
+    message.receive_slices.push_back(slice_of(at.receive, copy, head_dim));
+  return message;
+}
+
 void Exchanger::post(const ExchangePlan& exchange, const StepPlan& plan, const Find& find) {
   Channel& at = channel(exchange.phase);
-  for (const SliceCopy& copy : exchange.sends) {
-    copies_.copy(slice_of(at.send, copy, plan.schedule.head_dim), find(copy));
+  Message& message = message_of(exchange, plan);
+  for (std::size_t i = 0; i < exchange.sends.size(); ++i) {
+    copies_.copy(whole_box(message.send_slices[i]), find(exchange.sends[i]));
   }
   copies_.run();
-  at::Tensor send = at.send.narrow(0, 0, exchange.send_elements);
-  at::Tensor receive = at.receive.narrow(0, 0, exchange.receive_elements);
-  std::vector<std::int64_t> send_counts = exchange.send_counts;  // c10d takes them by reference
-  std::vector<std::int64_t> receive_counts = exchange.receive_counts;
   c10d::AllToAllOptions options;
   options.asyncOp = plan.schedule.exec.overlap;
   communicate("an exchange", [&] {
-    at.work = group_->alltoall_base(receive, send, receive_counts, send_counts, options);
-    if (!options.asyncOp && at.work) {
-      at.work->wait();
-      at.work.reset();
+    // c10d takes counts by reference that it does not write to.
+    auto& receive_counts = const_cast<std::vector<std::int64_t>&>(exchange.receive_counts);
+    auto& send_counts = const_cast<std::vector<std::int64_t>&>(exchange.send_counts);
+    const auto start = [&] {
+      at.work = group_->alltoall_base(message.receive, message.send, receive_counts, send_counts, options);
+    };
+    if (options.asyncOp) {
+      start();
+      return;
     }
+    const ExposedTime::Span span(exposed_, exchange.phase, message.send.device());
+    start();
+    if (at.work) at.work->wait();
+    at.work.reset();
   });
   const auto element_bytes = static_cast<std::int64_t>(at.send.element_size());
   counters_.all_gather_bytes += exchange.all_gather_elements * element_bytes;
@@ -97,23 +118,27 @@ void Exchanger::post(const ExchangePlan& exchange, const StepPlan& plan, const F
 
 void Exchanger::finish(const ExchangePlan& exchange, const StepPlan& plan, const Put& put) {
   Channel& at = channel(exchange.phase);
+  Message& message = message_of(exchange, plan);
   if (at.work) {
-    communicate("an exchange", [&] { at.work->wait(); });
+    communicate("an exchange", [&] {
+      const ExposedTime::Span span(exposed_, exchange.phase, message.send.device());
+      at.work->wait();
+    });
     at.work.reset();
   }
   // Slices of one peer go to different places; those of two peers may be terms of one sum.
   Rank peer = 0;
   bool sums = false;
-  for (const SliceCopy& copy : exchange.receives) {
+  for (std::size_t i = 0; i < exchange.receives.size(); ++i) {
+    const SliceCopy& copy = exchange.receives[i];
     if (sums && copy.peer != peer) copies_.run();
     peer = copy.peer;
     const Target target = put(copy);
-    const at::Tensor received = slice_of(at.receive, copy, plan.schedule.head_dim);
     sums = sums || target.add;
     if (target.add) {
-      copies_.add(target.place, received);
+      copies_.add(target.place, whole_box(message.receive_slices[i]));
     } else {
-      copies_.copy(target.place, received);
+      copies_.copy(target.place, whole_box(message.receive_slices[i]));
     }
   }
   copies_.run();

@@ -3,13 +3,22 @@
 
 #include <array>
 #include <functional>
+#include <unordered_map>
 
+#include "engine/exposed_time.h"
 #include "engine/slice_copies.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
 #include "zellige/engine.h"
 
 namespace zellige {
+
+/// One exchange's part of the buffers, as the group and the copies take it: views made once a step, used by all layers.
+struct Message {
+  at::Tensor send, receive;
+  std::vector<at::Tensor> send_slices, receive_slices;  ///< [rows, heads, head_dim] of each SliceCopy
+};
+using Messages = std::unordered_map<const ExchangePlan*, Message>;
 
 /// Runs the all-to-alls of a step on the world group: packs slices into a send buffer, exchanges, hands out what came.
 /// Each phase has one pair of buffers, allocated once a step at the largest size and used by all layers, so at most one
@@ -19,18 +28,22 @@ class Exchanger {
  public:
   explicit Exchanger(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
-  /// Where a slice lies; [rows, heads, head_dim] of it, in the dtype of the step.
-  using Find = std::function<at::Tensor(const SliceCopy&)>;
-  /// Where a received slice goes, [rows, heads, head_dim]: written there, or added to what is there.
+  /// Where a slice lies, in the dtype of the step.
+  using Find = std::function<SliceBox(const SliceCopy&)>;
+  /// Where a received slice goes: written there, or added to what is there.
   struct Target {
-    at::Tensor place;
+    SliceBox place;
     bool add = false;
   };
   using Put = std::function<Target(const SliceCopy&)>;
 
-  void reset_counters() { counters_ = {}; }
-  /// Makes the buffers fit; allocates only when they don't yet.
-  void prepare(const StepPlan& plan, const at::TensorOptions& options);
+  void reset_counters() {
+    counters_ = {};
+    exposed_.reset();
+  }
+  /// Makes the buffers fit; allocates only when they don't yet. @param messages  the step's, empty at first; outlives
+  /// the exchanges until the next `prepare`
+  void prepare(const StepPlan& plan, const at::TensorOptions& options, Messages& messages);
 
   /// Packs and starts one exchange; with overlap it runs beside what the caller does until `finish`.
   /// Collective: all ranks, in the same order. Errors: Code::communication; the exchanger is unusable afterwards.
@@ -50,6 +63,8 @@ class Exchanger {
 
   c10d::ProcessGroup& group() const { return *group_; }
   const EngineCounters& counters() const { return counters_; }
+  /// Since reset_counters. Waits for the device.
+  ExposedExchange exposed() { return exposed_.seconds(); }
 
  private:
   struct Channel {
@@ -59,12 +74,15 @@ class Exchanger {
 
   template <class Body>
   void communicate(const char* what, const Body& body);
+  Message& message_of(const ExchangePlan& exchange, const StepPlan& plan);
   Channel& channel(Phase phase) { return channels_[static_cast<std::size_t>(phase)]; }
 
   const c10::intrusive_ptr<c10d::ProcessGroup> group_;
   std::array<Channel, 3> channels_;
   SliceCopies copies_;
+  Messages* messages_ = nullptr;
   EngineCounters counters_;
+  ExposedTime exposed_;
   bool broken_ = false;
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlashAttention-3 through torch's dispatcher: a source build and prebuilt libraries register the same two operators.
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <dlfcn.h>
@@ -16,41 +19,56 @@ std::optional<c10::OperatorHandle> find_operator(const char* name) {
   return c10::Dispatcher::singleton().findSchema({name, ""});
 }
 
-/// Calls an operator with some of its arguments by name, the others at their defaults: the two operators have dozens,
-/// and releases have added more.
+/// An operator whose arguments are given by name: the two have dozens, and releases have added more.
+class NamedOperator {
+ public:
+  explicit NamedOperator(c10::OperatorHandle handle) : handle_(std::move(handle)) {
+    for (const c10::Argument& argument : handle_.schema().arguments()) {
+      places_.emplace(argument.name(), defaults_.size());
+      defaults_.push_back(argument.default_value().value_or(c10::IValue()));
+    }
+  }
+  const c10::OperatorHandle& handle() const { return handle_; }
+  const std::vector<c10::IValue>& defaults() const { return defaults_; }
+  std::size_t place_of(std::string_view argument) const {
+    const auto found = places_.find(argument);
+    if (found != places_.end()) return found->second;
+    throw Error(Code::device, "engine.kernels",
+                "operator " + handle_.schema().name() + " has no argument '" + std::string(argument) +
+                    "'; use another release");
+  }
+
+ private:
+  const c10::OperatorHandle handle_;
+  std::vector<c10::IValue> defaults_;
+  std::map<std::string, std::size_t, std::less<>> places_;
+};
+
+/// Calls an operator with some of its arguments by name, the others at their defaults.
 class NamedCall {
  public:
-  explicit NamedCall(const c10::OperatorHandle& handle) : handle_(handle) {
-    for (const c10::Argument& argument : handle.schema().arguments()) {
-      stack_.push_back(argument.default_value().value_or(c10::IValue()));
-    }
-  }
-  NamedCall& set(const char* argument, c10::IValue value) {
-    const auto index = handle_.schema().argumentIndexWithName(argument);
-    if (!index) {
-      throw Error(Code::device, "engine.kernels",
-                  "operator " + handle_.schema().name() + " has no argument '" + argument + "'; use another release");
-    }
-    stack_[static_cast<std::size_t>(*index)] = std::move(value);
+  explicit NamedCall(const NamedOperator& of) : operator_(of), stack_(of.defaults()) {}
+  NamedCall& set(std::string_view argument, c10::IValue value) {
+    stack_[operator_.place_of(argument)] = std::move(value);
     return *this;
   }
-  NamedCall& set_if_defined(const char* argument, const at::Tensor& tensor) {
+  NamedCall& set_if_defined(std::string_view argument, const at::Tensor& tensor) {
     return tensor.defined() ? set(argument, tensor) : *this;
   }
   std::vector<c10::IValue> run() {
-    handle_.callBoxed(stack_);
+    operator_.handle().callBoxed(stack_);
     return std::move(stack_);
   }
 
  private:
-  const c10::OperatorHandle& handle_;
+  const NamedOperator& operator_;
   std::vector<c10::IValue> stack_;
 };
 
 class FlashAttention3 final : public AttentionKernel {
  public:
-  FlashAttention3(c10::OperatorHandle forward, c10::OperatorHandle backward, const int* spare_sms)
-      : forward_(std::move(forward)), backward_(std::move(backward)), spare_sms_(spare_sms) {}
+  FlashAttention3(c10::OperatorHandle forward, c10::OperatorHandle backward, const KernelSettings& settings)
+      : forward_(std::move(forward)), backward_(std::move(backward)), settings_(settings) {}
 
   std::string_view name() const override { return "flash-attention-3"; }
 
@@ -91,7 +109,11 @@ class FlashAttention3 final : public AttentionKernel {
   AttentionOutput run_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedLengths* lengths, double scale, const at::Tensor& into) const {
     NamedCall call(forward_);
-    call.set("q", q).set("k", k).set("v", v).set("softmax_scale", scale).set("sm_margin", std::int64_t{*spare_sms_});
+    call.set("q", q)
+        .set("k", k)
+        .set("v", v)
+        .set("softmax_scale", scale)
+        .set("sm_margin", std::int64_t{settings_.spare_sms});
     call.set("num_splits", std::int64_t{1});  // splitting keys would round partial results once more
     call.set_if_defined("out", into);
     set_lengths(call, lengths);
@@ -105,14 +127,15 @@ class FlashAttention3 final : public AttentionKernel {
     NamedCall call(backward_);
     call.set("dout", grad_out).set("q", q).set("k", k).set("v", v).set("out", out).set("softmax_lse", lse);
     call.set_if_defined("dq", into.q).set_if_defined("dk", into.k).set_if_defined("dv", into.v);
-    call.set("softmax_scale", scale).set("sm_margin", std::int64_t{*spare_sms_});
+    call.set("softmax_scale", scale).set("sm_margin", std::int64_t{settings_.spare_sms});
+    call.set("deterministic", settings_.deterministic);
     set_lengths(call, lengths);
     const std::vector<c10::IValue> results = call.run();
     return {results[0].toTensor(), results[1].toTensor(), results[2].toTensor()};
   }
 
-  const c10::OperatorHandle forward_, backward_;
-  const int* const spare_sms_;
+  const NamedOperator forward_, backward_;
+  const KernelSettings& settings_;
 };
 
 /// Null and a reason, or the handle; a library that is loaded stays. Symbols are looked up when they are called: those
@@ -125,11 +148,11 @@ void* open_library(const std::string& path, std::string& why) {
 
 }  // namespace
 
-std::unique_ptr<const AttentionKernel> make_flash_attention_3(const int* spare_sms) {
+std::unique_ptr<const AttentionKernel> make_flash_attention_3(const KernelSettings& settings) {
   const auto forward = find_operator("flash_attn_3::fwd");
   const auto backward = find_operator("flash_attn_3::bwd");
   if (!forward || !backward) return nullptr;
-  return std::make_unique<FlashAttention3>(*forward, *backward, spare_sms);
+  return std::make_unique<FlashAttention3>(*forward, *backward, settings);
 }
 
 void load_flash_attention_3(const std::string& path) {

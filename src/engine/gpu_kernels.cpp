@@ -12,10 +12,33 @@ bool is_half(at::ScalarType type) { return type == at::kBFloat16 || type == at::
 
 at::Tensor heads_first(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
-/// Random states of dropout, of which there is none here.
+/// Random states of dropout, of which there is none here: never read.
 at::Tensor no_state(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType type) {
-  return at::zeros(sizes, like.options().dtype(type));
+  return at::empty(sizes, like.options().dtype(type));
 }
+
+/// FlashAttention-2 in torch asks torch's own setting, which is the whole process's, whether to be deterministic.
+class AskedToRepeat {
+ public:
+  explicit AskedToRepeat(bool deterministic) : changes_(deterministic && !context().deterministicAlgorithms()) {
+    if (!changes_) return;
+    fills_ = context().deterministicFillUninitializedMemory();
+    context().setDeterministicFillUninitializedMemory(false);
+    context().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  }
+  ~AskedToRepeat() {
+    if (!changes_) return;
+    context().setDeterministicAlgorithms(false, false);
+    context().setDeterministicFillUninitializedMemory(fills_);
+  }
+  AskedToRepeat(const AskedToRepeat&) = delete;
+  AskedToRepeat& operator=(const AskedToRepeat&) = delete;
+
+ private:
+  static at::Context& context() { return at::globalContext(); }
+  const bool changes_;
+  bool fills_ = true;
+};
 
 /// FlashAttention-2 and cuDNN fail on tensors with more elements: their offsets have 32 bits.
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
@@ -69,6 +92,8 @@ AttentionGradients backward_in_parts(const at::Tensor& q, const at::Tensor& k, c
 
 class FlashAttention2 final : public AttentionKernel {
  public:
+  explicit FlashAttention2(const KernelSettings& settings) : settings_(settings) {}
+
   std::string_view name() const override { return "flash-attention-2"; }
 
   bool supports(const AttentionShape& shape) const override {
@@ -93,6 +118,7 @@ class FlashAttention2 final : public AttentionKernel {
   AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& out, const at::Tensor& lse, double scale,
                               const AttentionGradients& into) const override {
+    const AskedToRepeat asked(settings_.deterministic);
     const std::int64_t most = most_at_once(q, k);
     return backward_in_parts(
         q, k, into, [most](std::int64_t left) { return std::min(left, most); },
@@ -119,16 +145,21 @@ class FlashAttention2 final : public AttentionKernel {
                                      const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
                                      const PackedLengths& lengths, double scale,
                                      const AttentionGradients&) const override {
+    const AskedToRepeat asked(settings_.deterministic);
     auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
         grad_out, q, k, v, out, lse, lengths.begins, lengths.begins, lengths.longest, lengths.longest, 0.0, false,
         no_state(q, {2}, at::kUInt64), no_state(q, {}, at::kUInt64), scale);
     return {grad_q, grad_k, grad_v};
   }
+
+ private:
+  const KernelSettings& settings_;
 };
 
 class Cudnn final : public AttentionKernel {
  public:
   std::string_view name() const override { return "cudnn"; }
+  bool can_repeat() const override { return false; }
 
   bool supports(const AttentionShape& shape) const override {
     // A single query or key is no shape for it; torch refuses those too.
@@ -178,6 +209,7 @@ class Cudnn final : public AttentionKernel {
 class MemoryEfficient final : public AttentionKernel {
  public:
   std::string_view name() const override { return "memory-efficient"; }
+  bool can_repeat() const override { return false; }
 
   bool supports(const AttentionShape& shape) const override {
     return shape.device == c10::DeviceType::CUDA && (shape.dtype == at::kFloat || is_half(shape.dtype)) &&
@@ -210,7 +242,9 @@ class MemoryEfficient final : public AttentionKernel {
 
 }  // namespace
 
-std::unique_ptr<const AttentionKernel> make_flash_attention_2() { return std::make_unique<FlashAttention2>(); }
+std::unique_ptr<const AttentionKernel> make_flash_attention_2(const KernelSettings& settings) {
+  return std::make_unique<FlashAttention2>(settings);
+}
 
 std::unique_ptr<const AttentionKernel> make_cudnn() { return std::make_unique<Cudnn>(); }
 

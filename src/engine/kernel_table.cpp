@@ -77,15 +77,16 @@ const char* const kKnown =
 
 }  // namespace
 
-KernelTable::KernelTable(std::string_view only, std::vector<KernelRate> rates)
+KernelTable::KernelTable(std::string_view only, std::vector<KernelRate> rates, bool deterministic)
     : rates_(std::move(rates)), whole_together_(only == "flash-attention-2") {
+  settings_.deterministic = deterministic;
   const auto add = [&](std::string_view name, auto make) {
     if (!only.empty() && only != name) return;
     if (auto kernel = make()) kernels_.push_back(std::move(kernel));
   };
-  add("flash-attention-3", [this] { return make_flash_attention_3(&spare_sms_); });
+  add("flash-attention-3", [this] { return make_flash_attention_3(settings_); });
   add("cudnn", make_cudnn);
-  add("flash-attention-2", make_flash_attention_2);
+  add("flash-attention-2", [this] { return make_flash_attention_2(settings_); });
   add("memory-efficient", make_memory_efficient);
   add("aten-cpu-flash", make_aten_cpu_flash);
   if (only == "plain") kernels_.push_back(make_plain());
@@ -104,14 +105,24 @@ bool KernelTable::has(std::string_view kernel) const {
 }
 
 const AttentionKernel& KernelTable::choose(const AttentionShape& shape, Direction direction) const {
+  const ShapeKey key{shape.device, shape.dtype, shape.batch,    shape.queries,
+                     shape.keys,   shape.heads, shape.head_dim, direction};
+  const std::lock_guard lock(choices_mutex_);
+  const AttentionKernel*& choice = choices_[key];
+  if (choice == nullptr) choice = &find(shape, direction);
+  return *choice;
+}
+
+const AttentionKernel& KernelTable::find(const AttentionShape& shape, Direction direction) const {
   const char* const direction_name = direction == Direction::forward ? "forward" : "backward";
   const AttentionKernel* first = nullptr;
   const AttentionKernel* fastest = nullptr;
   const AttentionKernel* short_keys = nullptr;
   double best = 0;
   int measured = 0;
+  const bool must_repeat = settings_.deterministic && direction == Direction::backward;
   for (const auto& kernel : kernels_) {
-    if (!kernel->supports(shape)) continue;
+    if (!kernel->supports(shape) || (must_repeat && !kernel->can_repeat())) continue;
     if (first == nullptr) first = kernel.get();
     if (kernel->name() == "cudnn") short_keys = kernel.get();
     const double rate = measured_rate(rates_, kernel->name(), direction_name, std::max<std::int64_t>(shape.keys, 1),
@@ -132,7 +143,8 @@ const AttentionKernel& KernelTable::choose(const AttentionShape& shape, Directio
   throw Error(Code::device, "engine",
               std::string("no attention kernel for ") + c10::toString(shape.dtype) + " on " +
                   c10::DeviceTypeName(shape.device, /*lower_case=*/true) + " with head_dim " +
-                  std::to_string(shape.head_dim) + "; there are " + kKnown);
+                  std::to_string(shape.head_dim) + (must_repeat ? " that is deterministic" : "") + "; there are " +
+                  kKnown);
 }
 
 AttentionOutput KernelTable::run_forward(const AttentionKernel& kernel, const at::Tensor& q, const at::Tensor& k,

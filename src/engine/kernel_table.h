@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "engine/attention_kernel.h"
@@ -36,7 +39,8 @@ class KernelTable {
   /// Errors: Code::input for an unknown name, listing the known ones; Code::device for "flash-attention-3" when it is
   /// not
   ///   loaded.
-  explicit KernelTable(std::string_view only = {}, std::vector<KernelRate> rates = {});
+  /// @param deterministic  backward on kernels that give the same bits in every run
+  explicit KernelTable(std::string_view only = {}, std::vector<KernelRate> rates = {}, bool deterministic = false);
   KernelTable(const KernelTable&) = delete;
   KernelTable& operator=(const KernelTable&) = delete;
 
@@ -62,10 +66,14 @@ class KernelTable {
                 const AttentionGradients& into) const;
 
   /// Multiprocessors that kernels which can leave to an exchange beside them.
-  void set_spare_sms(int count) { spare_sms_ = count; }
+  void set_spare_sms(int count) { settings_.spare_sms = count; }
   bool has(std::string_view kernel) const;
 
  private:
+  using ShapeKey = std::tuple<c10::DeviceType, at::ScalarType, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                              std::int64_t, Direction>;
+
+  const AttentionKernel& find(const AttentionShape& shape, Direction direction) const;
   AttentionOutput run_forward(const AttentionKernel& kernel, const at::Tensor& q, const at::Tensor& k,
                               const at::Tensor& v, const PackedLengths* lengths, const at::Tensor& into) const;
   AttentionGradients run_backward(const AttentionKernel& kernel, const at::Tensor& grad_out, const at::Tensor& q,
@@ -76,7 +84,9 @@ class KernelTable {
   std::vector<std::unique_ptr<const AttentionKernel>> kernels_;  ///< the better ones first
   std::vector<KernelRate> rates_;
   bool whole_together_ = false;
-  int spare_sms_ = 0;
+  KernelSettings settings_;
+  mutable std::mutex choices_mutex_;
+  mutable std::map<ShapeKey, const AttentionKernel*> choices_;  ///< what `choose` found
 };
 
 /// The dtype in which partial results are merged and gradients summed: fp64 for fp64, else fp32.

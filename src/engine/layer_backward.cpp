@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/layer.h"
+#include "engine/layer_rounds.h"
 #include "engine/layer_slices.h"
 #include "zellige/error.h"
 
@@ -42,21 +43,7 @@ class Backward {
   }
 
   AttentionGradients run() {
-    const PassPlan& pass = plan_.backward;
-    const std::size_t first = calls_first(plan_, pass, whole_);
-    const std::size_t waves = pass.a.size();
-    if (pass.has_exchanges()) post(pass.a[0]);
-    run_whole(0, first);
-    for (std::size_t wave = 0; wave < waves; ++wave) {
-      open_boxes(wave);
-      finish(pass.a[wave]);
-      if (wave + 1 < waves) post(pass.a[wave + 1]);
-      run_wave(wave);
-      if (wave > 0) finish(pass.b[wave - 1]);
-      post(pass.b[wave]);
-    }
-    run_whole(first, whole_.size());
-    if (waves > 0) finish(pass.b[waves - 1]);
+    run_rounds(*this, plan_.backward, calls_first(plan_, plan_.backward, whole_), whole_.size());
     for (std::size_t i = 0; i < shards_.size(); ++i) {
       if (sums_k_[i].scalar_type() == grad_k_.scalar_type()) continue;
       rows_of(grad_k_, plan_.shards[i].local_rows()).copy_(sums_k_[i]);
@@ -65,37 +52,26 @@ class Backward {
     return {grad_q_, grad_k_, grad_v_};
   }
 
- private:
-  /// One shard in the wave that is under way.
-  struct Box {
-    at::Tensor q, out, grad_out, lse;        ///< of the queries
-    at::Tensor grad_q;                       ///< sum over the stages so far
-    std::vector<at::Tensor> k, v;            ///< [stages] only those that are needed are there
-    std::vector<at::Tensor> grad_k, grad_v;  ///< [stages] from when they are computed to when they are sent
-  };
-
   void run_whole(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       kernels_.backward(whole_[i], grad_out_, q_, k_, v_, out_, memory_.whole_lse[i], {grad_q_, grad_k_, grad_v_});
     }
   }
 
-  void open_boxes(std::size_t wave) {
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
+  void open(const Round& round) {
+    for (const std::size_t i : round.shards) {
       const ShardPlan& shard = plan_.shards[i];
-      const LayerMemory::Shard& kept = memory_.shards[wave][i];
-      const WaveHeads heads = shard.waves[wave];
+      const LayerMemory::Shard& kept = memory_.shards[round.wave][i];
+      const WaveHeads heads = shard.waves[round.wave];
       Box& box = shards_[i] = Box();
-      if (!shard.is_active(wave)) continue;
       for (auto* blocks : {&box.k, &box.v, &box.grad_k, &box.grad_v}) blocks->resize(shard.stages());
       // What was kept; else a view where the box is the own chunk; else a new box that exchange A fills.
       const auto open = [&](const at::Tensor& kept_box, const at::Tensor& packed, TokenRange rows, TokenRange own_rows,
                             HeadRange of_heads) {
         if (kept_box.defined()) return kept_box;
-        const at::Tensor own = box_of(packed, shard.local_rows(), of_heads);
-        if (rows.count == own_rows.count) return own;
+        if (rows.count == own_rows.count) return box_of(packed, shard.local_rows(), of_heads);
         at::Tensor larger = new_box(packed, rows, of_heads);
-        exchanger_.copies().copy(rows_of(larger, own_rows), own);
+        exchanger_.copies().copy({larger, own_rows, {0, of_heads.count}}, {packed, shard.local_rows(), of_heads});
         return larger;
       };
       const TokenRange in_queries = shard.own_in_queries();
@@ -109,19 +85,20 @@ class Backward {
     }
   }
 
-  void run_wave(std::size_t wave) {
-    const std::vector<ExchangePlan>& ring = plan_.backward.ring[wave];
+  void compute(const Round& round) {
+    const std::vector<ExchangePlan>& ring = round.ring;
+    const std::size_t wave = round.wave;
     for (std::size_t stage = 0; stage <= ring.size(); ++stage) {
       const bool streams = stage < ring.size();
       // Carries the next block of keys, and the gradients of the block before this one.
       if (streams) post(ring[stage]);
-      for (std::size_t i = 0; i < shards_.size(); ++i) {
-        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(i, wave, stage);
+      for (const std::size_t i : round.shards) {
+        if (stage < plan_.shards[i].stages()) run_stage(i, wave, stage);
       }
       if (!streams) continue;
-      for (std::size_t i = 0; i < shards_.size(); ++i) {
+      for (const std::size_t i : round.shards) {
         const ShardPlan& shard = plan_.shards[i];
-        if (!shard.is_active(wave) || stage + 1 >= shard.stages()) continue;
+        if (stage + 1 >= shard.stages()) continue;
         if (stage > 0) {
           shards_[i].grad_k[stage - 1].reset();
           shards_[i].grad_v[stage - 1].reset();
@@ -131,15 +108,65 @@ class Backward {
       }
       finish(ring[stage]);
     }
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
+    for (const std::size_t i : round.shards) {
       const ShardPlan& shard = plan_.shards[i];
-      if (!shard.is_active(wave)) continue;
       Box& box = shards_[i];
       box.grad_q = box.grad_q.to(q_.scalar_type());
       if (is_in_place(shard)) continue;
-      exchanger_.copies().copy(own_grad_q(shard, wave), rows_of(box.grad_q, shard.own_in_queries()));
+      const HeadRange heads = shard.waves[wave].query;
+      exchanger_.copies().copy({grad_q_, shard.local_rows(), heads},
+                               {box.grad_q, shard.own_in_queries(), {0, heads.count}});
     }
   }
+
+  void close(const Round& round) {
+    for (const std::size_t i : round.shards) shards_[i] = Box();
+  }
+
+  void post(const ExchangePlan& exchange) {
+    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) -> SliceBox {
+      const bool packed = copy.place == Place::packed;
+      const Box& box = shards_[copy.shard];
+      switch (copy.payload) {
+        case Payload::grad_output: return box_in(grad_out_, copy);
+        case Payload::key: return box_in(packed ? k_ : box.k[copy.stage], copy);
+        case Payload::value: return box_in(packed ? v_ : box.v[copy.stage], copy);
+        case Payload::grad_query: return box_in(box.grad_q, copy);
+        case Payload::grad_key: return box_in(box.grad_k[copy.stage], copy);
+        case Payload::grad_value: return box_in(box.grad_v[copy.stage], copy);
+        default: throw Error(Code::internal, "engine", "a backward exchange sends " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  void finish(const ExchangePlan& exchange) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
+      Box& box = shards_[copy.shard];
+      const auto own = [&](const at::Tensor& sum) -> Exchanger::Target {
+        const ShardPlan& shard = plan_.shards[copy.shard];
+        return {{sum, {copy.rows.begin - shard.segment.local_begin, copy.rows.count}, copy.heads},
+                shard.key_terms() > 1};
+      };
+      switch (copy.payload) {
+        case Payload::grad_output: return {box_in(box.grad_out, copy)};
+        case Payload::key: return {box_in(box.k[copy.stage], copy)};
+        case Payload::value: return {box_in(box.v[copy.stage], copy)};
+        case Payload::grad_query: return {box_in(grad_q_, copy)};
+        case Payload::grad_key: return own(sums_k_[copy.shard]);
+        case Payload::grad_value: return own(sums_v_[copy.shard]);
+        default: throw Error(Code::internal, "engine", "a backward exchange brings " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+ private:
+  /// One shard in the round that is under way.
+  struct Box {
+    at::Tensor q, out, grad_out, lse;        ///< of the queries
+    at::Tensor grad_q;                       ///< sum over the stages so far
+    std::vector<at::Tensor> k, v;            ///< [stages] only those that are needed are there
+    std::vector<at::Tensor> grad_k, grad_v;  ///< [stages] from when they are computed to when they are sent
+  };
 
   at::Tensor own_grad_q(const ShardPlan& shard, std::size_t wave) const {
     return box_of(grad_q_, shard.local_rows(), shard.waves[wave].query);
@@ -165,50 +192,15 @@ class Backward {
       // The first term of the sums; those of other ranks are added as they come.
       const TokenRange all{0, shard.segment.num_tokens};
       const HeadRange heads = shard.waves[wave].key;
-      exchanger_.copies().copy(box_of(sums_k_[index], all, heads), rows_of(box.grad_k[0], shard.own_in_resident()));
-      exchanger_.copies().copy(box_of(sums_v_[index], all, heads), rows_of(box.grad_v[0], shard.own_in_resident()));
+      const HeadRange of_box{0, heads.count};
+      exchanger_.copies().copy({sums_k_[index], all, heads}, {box.grad_k[0], shard.own_in_resident(), of_box});
+      exchanger_.copies().copy({sums_v_[index], all, heads}, {box.grad_v[0], shard.own_in_resident(), of_box});
       exchanger_.copies().run();
     } else {
       box.grad_q.add_(grad_q);  // two terms are rounded once, more are summed in fp32
       box.k[stage].reset();
       box.v[stage].reset();
     }
-  }
-
-  void post(const ExchangePlan& exchange) {
-    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) {
-      const bool packed = copy.place == Place::packed;
-      const Box& box = shards_[copy.shard];
-      switch (copy.payload) {
-        case Payload::grad_output: return slice_in(grad_out_, copy);
-        case Payload::key: return slice_in(packed ? k_ : box.k[copy.stage], copy);
-        case Payload::value: return slice_in(packed ? v_ : box.v[copy.stage], copy);
-        case Payload::grad_query: return slice_in(box.grad_q, copy);
-        case Payload::grad_key: return slice_in(box.grad_k[copy.stage], copy);
-        case Payload::grad_value: return slice_in(box.grad_v[copy.stage], copy);
-        default: throw Error(Code::internal, "engine", "a backward exchange sends " + std::string(name(copy.payload)));
-      }
-    });
-  }
-
-  void finish(const ExchangePlan& exchange) {
-    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
-      Box& box = shards_[copy.shard];
-      const auto own = [&](const at::Tensor& sum) -> Exchanger::Target {
-        const ShardPlan& shard = plan_.shards[copy.shard];
-        return {box_of(sum, {copy.rows.begin - shard.segment.local_begin, copy.rows.count}, copy.heads),
-                shard.key_terms() > 1};
-      };
-      switch (copy.payload) {
-        case Payload::grad_output: return {slice_in(box.grad_out, copy)};
-        case Payload::key: return {slice_in(box.k[copy.stage], copy)};
-        case Payload::value: return {slice_in(box.v[copy.stage], copy)};
-        case Payload::grad_query: return {slice_in(grad_q_, copy)};
-        case Payload::grad_key: return own(sums_k_[copy.shard]);
-        case Payload::grad_value: return own(sums_v_[copy.shard]);
-        default: throw Error(Code::internal, "engine", "a backward exchange brings " + std::string(name(copy.payload)));
-      }
-    });
   }
 
   const StepPlan& plan_;

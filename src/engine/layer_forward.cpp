@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "engine/layer.h"
+#include "engine/layer_rounds.h"
 #include "engine/layer_slices.h"
 #include "zellige/error.h"
 
@@ -21,32 +24,12 @@ class Forward {
         shards_(plan_.shards.size()) {}
 
   at::Tensor run() {
-    const PassPlan& pass = plan_.forward;
-    const std::size_t first = calls_first(plan_, pass, whole_);
-    const std::size_t waves = pass.a.size();
-    if (pass.has_exchanges()) post(pass.a[0]);
-    run_whole(0, first);
-    for (std::size_t wave = 0; wave < waves; ++wave) {
-      open_boxes(wave);
-      finish(pass.a[wave]);
-      if (wave + 1 < waves) post(pass.a[wave + 1]);
-      run_wave(wave);
-      if (wave > 0) finish(pass.b[wave - 1]);
-      post(pass.b[wave]);
-      remember(wave);
+    if (memory_ != nullptr && plan_.forward.has_exchanges()) {
+      memory_->shards.assign(plan_.waves(), std::vector<LayerMemory::Shard>(shards_.size()));
     }
-    run_whole(first, whole_.size());
-    if (waves > 0) finish(pass.b[waves - 1]);
+    run_rounds(*this, plan_.forward, calls_first(plan_, plan_.forward, whole_), whole_.size());
     return out_;
   }
-
- private:
-  /// One shard in the wave that is under way.
-  struct Box {
-    at::Tensor q;                  ///< [queries, wave's heads, head_dim]
-    std::vector<at::Tensor> k, v;  ///< [stages] blocks of keys; only those that are needed are there
-    at::Tensor out, lse;
-  };
 
   void run_whole(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -55,58 +38,107 @@ class Forward {
     }
   }
 
-  void open_boxes(std::size_t wave) {
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
+  void open(const Round& round) {
+    for (const std::size_t i : round.shards) {
       const ShardPlan& shard = plan_.shards[i];
-      const WaveHeads heads = shard.waves[wave];
+      const WaveHeads heads = shard.waves[round.wave];
       Box& box = shards_[i] = Box();
-      if (!shard.is_active(wave)) continue;
       box.k.resize(shard.stages());
       box.v.resize(shard.stages());
-      const TokenRange own = shard.local_rows();
-      box.q = box_of(q_, own, heads.query);
-      box.k[0] = box_of(k_, own, heads.key);
-      box.v[0] = box_of(v_, own, heads.key);
       // A box that is no larger than the own chunk is a view of it; in a larger one the own chunk is copied to its
       // place, and exchange A brings the rest.
-      const auto enlarge = [&](at::Tensor& part, TokenRange rows, TokenRange own_rows, HeadRange of_heads) {
-        if (rows.count == own_rows.count) return;
-        at::Tensor larger = new_box(part, rows, of_heads);
-        exchanger_.copies().copy(rows_of(larger, own_rows), part);
-        part = larger;
+      const TokenRange own = shard.local_rows();
+      const auto open_box = [&](const at::Tensor& packed, TokenRange rows, TokenRange own_rows, HeadRange of_heads) {
+        if (rows.count == own_rows.count) return box_of(packed, own, of_heads);
+        at::Tensor larger = new_box(packed, rows, of_heads);
+        exchanger_.copies().copy({larger, own_rows, {0, of_heads.count}}, {packed, own, of_heads});
+        return larger;
       };
-      enlarge(box.q, shard.queries, shard.own_in_queries(), heads.query);
-      enlarge(box.k[0], shard.blocks[0], shard.own_in_resident(), heads.key);
-      enlarge(box.v[0], shard.blocks[0], shard.own_in_resident(), heads.key);
+      box.q = open_box(q_, shard.queries, shard.own_in_queries(), heads.query);
+      box.k[0] = open_box(k_, shard.blocks[0], shard.own_in_resident(), heads.key);
+      box.v[0] = open_box(v_, shard.blocks[0], shard.own_in_resident(), heads.key);
     }
   }
 
-  void run_wave(std::size_t wave) {
-    const std::vector<ExchangePlan>& ring = plan_.forward.ring[wave];
-    for (std::size_t stage = 0; stage <= ring.size(); ++stage) {
-      const bool streams = stage < ring.size();
-      if (streams) post(ring[stage]);
-      for (std::size_t i = 0; i < shards_.size(); ++i) {
-        if (plan_.shards[i].is_active(wave) && stage < plan_.shards[i].stages()) run_stage(i, wave, stage);
+  void compute(const Round& round) {
+    for (std::size_t stage = 0; stage <= round.ring.size(); ++stage) {
+      const bool streams = stage < round.ring.size();
+      if (streams) post(round.ring[stage]);
+      for (const std::size_t i : round.shards) {
+        if (stage < plan_.shards[i].stages()) run_stage(i, round.wave, stage);
       }
       if (!streams) continue;
-      for (std::size_t i = 0; i < shards_.size(); ++i) {
+      for (const std::size_t i : round.shards) {
         const ShardPlan& shard = plan_.shards[i];
-        if (!shard.is_active(wave) || stage + 1 >= shard.stages()) continue;
-        shards_[i].k[stage + 1] = new_box(k_, shard.blocks[stage + 1], shard.waves[wave].key);
-        shards_[i].v[stage + 1] = new_box(v_, shard.blocks[stage + 1], shard.waves[wave].key);
+        if (stage + 1 >= shard.stages()) continue;
+        shards_[i].k[stage + 1] = new_box(k_, shard.blocks[stage + 1], shard.waves[round.wave].key);
+        shards_[i].v[stage + 1] = new_box(v_, shard.blocks[stage + 1], shard.waves[round.wave].key);
       }
-      finish(ring[stage]);
+      finish(round.ring[stage]);
     }
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
+    for (const std::size_t i : round.shards) {
       const ShardPlan& shard = plan_.shards[i];
-      if (!shard.is_active(wave)) continue;
       Box& box = shards_[i];
       box.out = box.out.squeeze(0).to(q_.scalar_type());
       if (is_in_place(shard)) continue;
-      exchanger_.copies().copy(own_out(shard, wave), rows_of(box.out, shard.own_in_queries()));
+      const HeadRange heads = shard.waves[round.wave].query;
+      exchanger_.copies().copy({out_, shard.local_rows(), heads}, {box.out, shard.own_in_queries(), {0, heads.count}});
     }
   }
+
+  /// Keeps what backward needs, and lets go of the rest.
+  void close(const Round& round) {
+    for (const std::size_t i : round.shards) {
+      const ShardPlan& shard = plan_.shards[i];
+      Box box = std::exchange(shards_[i], Box());
+      if (memory_ == nullptr) continue;
+      LayerMemory::Shard& kept = memory_->shards[round.wave][i];
+      kept.lse = box.lse;
+      if (shard.queries.count > shard.segment.num_tokens) {
+        kept.q = box.q;
+        kept.out = box.out;
+      }
+      if (plan_.schedule.exec.keep_kv && shard.blocks[0].count > shard.segment.num_tokens) {
+        kept.k = box.k[0];
+        kept.v = box.v[0];
+      }
+    }
+  }
+
+  void post(const ExchangePlan& exchange) {
+    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) -> SliceBox {
+      const bool packed = copy.place == Place::packed;
+      const Box& box = shards_[copy.shard];
+      switch (copy.payload) {
+        case Payload::query: return box_in(q_, copy);
+        case Payload::key: return box_in(packed ? k_ : box.k[copy.stage], copy);
+        case Payload::value: return box_in(packed ? v_ : box.v[copy.stage], copy);
+        case Payload::output: return box_in(box.out, copy);
+        default: throw Error(Code::internal, "engine", "a forward exchange sends " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+  void finish(const ExchangePlan& exchange) {
+    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
+      const Box& box = shards_[copy.shard];
+      switch (copy.payload) {
+        case Payload::query: return {box_in(box.q, copy)};
+        case Payload::key: return {box_in(box.k[copy.stage], copy)};
+        case Payload::value: return {box_in(box.v[copy.stage], copy)};
+        case Payload::output: return {box_in(out_, copy)};
+        default: throw Error(Code::internal, "engine", "a forward exchange brings " + std::string(name(copy.payload)));
+      }
+    });
+  }
+
+ private:
+  /// One shard in the round that is under way.
+  struct Box {
+    at::Tensor q;                  ///< [queries, wave's heads, head_dim]
+    std::vector<at::Tensor> k, v;  ///< [stages] blocks of keys; only those that are needed are there
+    at::Tensor out, lse;
+  };
 
   at::Tensor own_out(const ShardPlan& shard, std::size_t wave) const {
     return box_of(out_, shard.local_rows(), shard.waves[wave].query);
@@ -136,49 +168,6 @@ class Forward {
     box.v[stage].reset();
   }
 
-  void remember(std::size_t wave) {
-    if (memory_ == nullptr) return;
-    auto& kept = memory_->shards.emplace_back(shards_.size());
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      const ShardPlan& shard = plan_.shards[i];
-      if (!shard.is_active(wave)) continue;
-      kept[i].lse = shards_[i].lse;
-      if (shard.queries.count > shard.segment.num_tokens) {
-        kept[i].q = shards_[i].q;
-        kept[i].out = shards_[i].out;
-      }
-      if (plan_.schedule.exec.keep_kv && shard.blocks[0].count > shard.segment.num_tokens) {
-        kept[i].k = shards_[i].k[0];
-        kept[i].v = shards_[i].v[0];
-      }
-    }
-  }
-
-  void post(const ExchangePlan& exchange) {
-    exchanger_.post(exchange, plan_, [&](const SliceCopy& copy) {
-      switch (copy.payload) {
-        case Payload::query: return slice_in(q_, copy);
-        case Payload::key: return slice_in(copy.place == Place::packed ? k_ : shards_[copy.shard].k[copy.stage], copy);
-        case Payload::value:
-          return slice_in(copy.place == Place::packed ? v_ : shards_[copy.shard].v[copy.stage], copy);
-        case Payload::output: return slice_in(shards_[copy.shard].out, copy);
-        default: throw Error(Code::internal, "engine", "a forward exchange sends " + std::string(name(copy.payload)));
-      }
-    });
-  }
-
-  void finish(const ExchangePlan& exchange) {
-    exchanger_.finish(exchange, plan_, [&](const SliceCopy& copy) -> Exchanger::Target {
-      switch (copy.payload) {
-        case Payload::query: return {slice_in(shards_[copy.shard].q, copy)};
-        case Payload::key: return {slice_in(shards_[copy.shard].k[copy.stage], copy)};
-        case Payload::value: return {slice_in(shards_[copy.shard].v[copy.stage], copy)};
-        case Payload::output: return {slice_in(out_, copy)};
-        default: throw Error(Code::internal, "engine", "a forward exchange brings " + std::string(name(copy.payload)));
-      }
-    });
-  }
-
   const StepPlan& plan_;
   const std::vector<WholeCall>& whole_;
   const KernelTable& kernels_;
@@ -204,7 +193,7 @@ LayerMemory LayerMemory::unflatten(const std::vector<at::Tensor>& tensors, std::
   LayerMemory memory;
   auto next = tensors.begin() + static_cast<std::ptrdiff_t>(from);
   for (std::size_t i = 0; i < whole_calls; ++i) memory.whole_lse.push_back(*next++);
-  memory.shards.resize(plan.forward.a.size());
+  memory.shards.resize(plan.forward.has_exchanges() ? plan.waves() : 0);
   for (auto& wave : memory.shards) {
     wave.resize(plan.shards.size());
     for (Shard& shard : wave) {

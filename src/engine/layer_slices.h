@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/kernel_table.h"
+#include "engine/slice_copies.h"
 #include "engine/step_plan.h"
 #include "engine/torch.h"
 
@@ -17,9 +18,7 @@ inline at::Tensor box_of(const at::Tensor& tensor, TokenRange rows, HeadRange he
   return rows_of(tensor, rows).narrow(1, heads.begin, heads.count);
 }
 
-inline at::Tensor slice_in(const at::Tensor& tensor, const SliceCopy& copy) {
-  return box_of(tensor, copy.rows, copy.heads);
-}
+inline SliceBox box_in(const at::Tensor& tensor, const SliceCopy& copy) { return {tensor, copy.rows, copy.heads}; }
 
 /// A batch of one.
 inline at::Tensor alone(const at::Tensor& box) { return box.unsqueeze(0); }
@@ -36,8 +35,8 @@ inline std::size_t calls_first(const StepPlan& plan, const PassPlan& pass, const
   const auto elements = [](const ExchangePlan& exchange) {
     return static_cast<double>(exchange.send_elements + exchange.receive_elements);
   };
-  const double before = elements(pass.a.front());
-  const double all = before + elements(pass.b.back());
+  const double before = elements(pass.rounds.front().a);
+  const double all = before + elements(pass.rounds.back().b);
   // Work in units of keys x queries.
   std::vector<double> work;
   double total = 0;

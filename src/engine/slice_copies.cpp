@@ -18,11 +18,26 @@ void* current_stream(c10::Device device) {
   return guard.getStreamNativeHandle(guard.getStream(device));
 }
 
-bool is_chunked(const at::Tensor& box) {
-  const auto element = static_cast<std::int64_t>(box.element_size());
-  const bool heads_adjacent = box.stride(2) == 1 && (box.size(1) == 1 || box.stride(1) == box.size(2));
-  return heads_adjacent && reinterpret_cast<std::uintptr_t>(box.data_ptr()) % kChunk == 0 &&
-         box.stride(0) * element % kChunk == 0 && box.size(1) * box.size(2) * element % kChunk == 0;
+std::uintptr_t address_of(const SliceBox& box) {
+  const at::Tensor& tensor = box.tensor;
+  const std::int64_t elements = box.rows.begin * tensor.stride(0) + box.heads.begin * tensor.stride(1);
+  return reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) +
+         static_cast<std::uintptr_t>(elements * static_cast<std::int64_t>(tensor.element_size()));
+}
+
+std::int64_t row_bytes(const SliceBox& box) {
+  return box.heads.count * box.tensor.size(2) * static_cast<std::int64_t>(box.tensor.element_size());
+}
+
+std::int64_t stride_bytes(const SliceBox& box) {
+  return box.tensor.stride(0) * static_cast<std::int64_t>(box.tensor.element_size());
+}
+
+bool is_chunked(const SliceBox& box) {
+  const at::Tensor& tensor = box.tensor;
+  const bool heads_adjacent = tensor.stride(2) == 1 && (box.heads.count == 1 || tensor.stride(1) == tensor.size(2));
+  return heads_adjacent && address_of(box) % kChunk == 0 && stride_bytes(box) % kChunk == 0 &&
+         row_bytes(box) % kChunk == 0;
 }
 
 std::optional<SliceTask::Kind> kind_of(const at::Tensor& to, const at::Tensor& from, bool adding) {
@@ -41,28 +56,20 @@ std::optional<SliceTask::Kind> kind_of(const at::Tensor& to, const at::Tensor& f
 
 }  // namespace
 
-void SliceCopies::add_task(const at::Tensor& to, const at::Tensor& from, bool adding) {
-  const auto kind = kind_of(to, from, adding);
-  if (!has_slice_kernels() || !to.is_cuda() || !kind || !is_chunked(to) || !is_chunked(from)) {
-    if (adding) {
-      at::Tensor sum = to;
-      sum.add_(from);
-    } else {
-      to.copy_(from);
-    }
+void SliceCopies::add_task(const SliceBox& to, const SliceBox& from, bool adding) {
+  const auto kind = kind_of(to.tensor, from.tensor, adding);
+  if (!has_slice_kernels() || !to.tensor.is_cuda() || !kind || !is_chunked(to) || !is_chunked(from)) {
+    at::Tensor target = to.view();
+    adding ? target.add_(from.view()) : target.copy_(from.view());
     return;
   }
-  device_ = to.device();
-  const auto bytes = [](const at::Tensor& box) {
-    return box.stride(0) * static_cast<std::int64_t>(box.element_size());
-  };
-  const std::int64_t row_bytes = from.size(1) * from.size(2) * static_cast<std::int64_t>(from.element_size());
-  tasks_.push_back({.to = static_cast<char*>(to.data_ptr()),
-                    .from = static_cast<const char*>(from.data_ptr()),
-                    .to_stride = bytes(to),
-                    .from_stride = bytes(from),
-                    .rows = from.size(0),
-                    .chunks = static_cast<std::int32_t>(row_bytes / kChunk),
+  device_ = to.tensor.device();
+  tasks_.push_back({.to = reinterpret_cast<char*>(address_of(to)),
+                    .from = reinterpret_cast<const char*>(address_of(from)),
+                    .to_stride = stride_bytes(to),
+                    .from_stride = stride_bytes(from),
+                    .rows = from.rows.count,
+                    .chunks = static_cast<std::int32_t>(row_bytes(from) / kChunk),
                     .kind = *kind});
 }
 

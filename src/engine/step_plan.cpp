@@ -15,6 +15,7 @@ namespace {
 std::string describe(const Exchange& exchange) {
   std::string text = "exchange " + std::string(name(exchange.phase)) + " of wave " + std::to_string(exchange.wave);
   if (exchange.phase == Phase::ring) text += ", step " + std::to_string(exchange.step);
+  if (exchange.group > 0) text += " of group " + std::to_string(exchange.group);
   return text;
 }
 
@@ -32,6 +33,13 @@ class Resolver {
 
   ExchangePlan resolve(const Exchange& exchange) const {
     ExchangePlan plan;
+    for (const auto* pieces : {&exchange.sends, &exchange.receives}) {
+      for (const Piece& piece : *pieces) {
+        if (shard(piece).segment.group == exchange.group) continue;
+        refuse(describe(exchange) + " carries sequence " + std::to_string(piece.sequence) + " of group " +
+               std::to_string(shard(piece).segment.group));
+      }
+    }
     plan.phase = exchange.phase;
     plan.wave = static_cast<std::size_t>(exchange.wave);
     plan.send_counts = exchange.send_counts;
@@ -155,32 +163,62 @@ class Resolver {
   std::map<SequenceIndex, std::size_t> shard_of_;
 };
 
-PassPlan plan_pass(const std::vector<Exchange>& exchanges, const Resolver& resolver, std::size_t waves) {
+/// Reads the list of exchanges as the rounds that schedule.h describes.
+PassPlan plan_pass(const std::vector<Exchange>& exchanges, const Resolver& resolver, const Schedule& schedule,
+                   const std::vector<ShardPlan>& shards) {
   PassPlan pass;
   if (exchanges.empty()) return pass;
-  pass.a.resize(waves);
-  pass.ring.resize(waves);
-  pass.b.resize(waves);
-  // A of wave 0, then for each wave: A of the next, its ring steps, its B.
+  int groups = 0;
+  for (const Exchange& exchange : exchanges) groups = std::max(groups, exchange.group + 1);
+  if (schedule.exec.engine == "coalesced" && groups > 1)
+    refuse("a coalesced step has " + std::to_string(groups) + " groups");
+  for (int group = 0; group < groups; ++group) {
+    for (int wave = 0; wave < schedule.exec.waves; ++wave) {
+      Round round;
+      round.group = group;
+      round.wave = static_cast<std::size_t>(wave);
+      round.a_is_early = wave > 0 || (group > 0 && schedule.exec.overlap);
+      for (std::size_t i = 0; i < shards.size(); ++i) {
+        if (shards[i].segment.group == group && shards[i].is_active(round.wave)) round.shards.push_back(i);
+      }
+      pass.rounds.push_back(std::move(round));
+    }
+  }
   auto next = exchanges.begin();
-  const auto take = [&](Phase phase, std::size_t wave, int step) {
-    if (next == exchanges.end() || next->phase != phase || next->wave != static_cast<int>(wave) || next->step != step) {
+  const auto take = [&](const Round& round, Phase phase, int step) {
+    const auto wave = static_cast<int>(round.wave);
+    if (next == exchanges.end() || next->group != round.group || next->phase != phase || next->wave != wave ||
+        next->step != step) {
+      const std::string of_group = round.group > 0 ? " of group " + std::to_string(round.group) : "";
       refuse((next == exchanges.end() ? "the end" : describe(*next)) + " comes where exchange " +
-             std::string(name(phase)) + " of wave " + std::to_string(wave) + " belongs");
+             std::string(name(phase)) + " of wave " + std::to_string(wave) + of_group + " belongs");
     }
     return resolver.resolve(*next++);
   };
-  pass.a[0] = take(Phase::a, 0, 0);
-  for (std::size_t wave = 0; wave < waves; ++wave) {
-    if (wave + 1 < waves) pass.a[wave + 1] = take(Phase::a, wave + 1, 0);
-    for (int step = 1; next != exchanges.end() && next->phase == Phase::ring; ++step) {
-      pass.ring[wave].push_back(take(Phase::ring, wave, step));
+  for (std::size_t r = 0; r < pass.rounds.size(); ++r) {
+    Round& round = pass.rounds[r];
+    if (!round.a_is_early) round.a = take(round, Phase::a, 0);
+    if (r + 1 < pass.rounds.size() && pass.rounds[r + 1].a_is_early) {
+      pass.rounds[r + 1].a = take(pass.rounds[r + 1], Phase::a, 0);
     }
-    if (pass.ring[wave].size() != pass.ring[0].size()) refuse("wave " + std::to_string(wave) + " has another ring");
-    pass.b[wave] = take(Phase::b, wave, 0);
+    for (int step = 1; next != exchanges.end() && next->phase == Phase::ring; ++step) {
+      round.ring.push_back(take(round, Phase::ring, step));
+    }
+    if (round.wave > 0 && round.ring.size() != pass.rounds[r - 1].ring.size()) {
+      refuse("wave " + std::to_string(round.wave) + " has another ring");
+    }
+    round.b = take(round, Phase::b, 0);
   }
   if (next != exchanges.end()) refuse(describe(*next) + " comes after the last wave");
   return pass;
+}
+
+/// Ring steps of a group and one; 0 where it makes no exchanges.
+std::size_t steps_of(const PassPlan& pass, int group) {
+  for (const Round& round : pass.rounds) {
+    if (round.group == group) return round.ring.size() + 1;
+  }
+  return 0;
 }
 
 ShardPlan plan_shard(const Schedule& schedule, const Segment& segment) {
@@ -202,7 +240,9 @@ void require_layout(const Schedule& schedule) {
   at_least("kv_heads", schedule.kv_heads, 1);
   at_least("head_dim", schedule.head_dim, 1);
   at_least("waves", schedule.exec.waves, 1);
-  if (schedule.exec.engine != "coalesced") refuse("engine is '" + schedule.exec.engine + "'; use 'coalesced'");
+  if (schedule.exec.engine != "coalesced" && schedule.exec.engine != "paper") {
+    refuse("engine is '" + schedule.exec.engine + "'; use 'coalesced' or 'paper'");
+  }
   if (schedule.heads % schedule.kv_heads != 0) {
     refuse(std::to_string(schedule.kv_heads) + " kv_heads do not divide " + std::to_string(schedule.heads) + " heads");
   }
@@ -228,23 +268,24 @@ void require_layout(const Schedule& schedule) {
   }
 }
 
-}  // namespace
-
-BufferNeed StepPlan::need(Phase phase) const {
-  BufferNeed most;
+std::array<BufferNeed, 3> find_needs(const StepPlan& plan) {
+  std::array<BufferNeed, 3> needs;
   const auto see = [&](const ExchangePlan& exchange) {
+    BufferNeed& most = needs[static_cast<std::size_t>(exchange.phase)];
     most.send = std::max(most.send, exchange.send_elements);
     most.receive = std::max(most.receive, exchange.receive_elements);
   };
-  for (const PassPlan* pass : {&forward, &backward}) {
-    const std::vector<ExchangePlan>& flat = phase == Phase::a ? pass->a : pass->b;
-    if (phase != Phase::ring) std::for_each(flat.begin(), flat.end(), see);
-    for (const auto& steps : pass->ring) {
-      if (phase == Phase::ring) std::for_each(steps.begin(), steps.end(), see);
+  for (const PassPlan* pass : {&plan.forward, &plan.backward}) {
+    for (const Round& round : pass->rounds) {
+      see(round.a);
+      std::for_each(round.ring.begin(), round.ring.end(), see);
+      see(round.b);
     }
   }
-  return most;
+  return needs;
 }
+
+}  // namespace
 
 StepPlan make_step_plan(const Schedule& schedule) {
   require_layout(schedule);
@@ -259,16 +300,20 @@ StepPlan make_step_plan(const Schedule& schedule) {
     plan.split_rows = {begin, schedule.num_tokens - begin};
   }
   const Resolver resolver(plan.schedule, plan.shards);
-  plan.forward = plan_pass(schedule.forward, resolver, plan.waves());
-  plan.backward = plan_pass(schedule.backward, resolver, plan.waves());
-  const auto steps_of = [](const PassPlan& pass) { return pass.has_exchanges() ? pass.ring[0].size() + 1 : 0; };
-  const std::size_t steps = steps_of(plan.forward);
-  if (steps_of(plan.backward) != steps) refuse("forward and backward have rings of different lengths");
+  plan.forward = plan_pass(schedule.forward, resolver, schedule, plan.shards);
+  plan.backward = plan_pass(schedule.backward, resolver, schedule, plan.shards);
+  const auto groups = std::max(plan.forward.rounds.size(), plan.backward.rounds.size()) / plan.waves();
+  for (int group = 0; group < static_cast<int>(groups); ++group) {
+    if (steps_of(plan.forward, group) != steps_of(plan.backward, group)) {
+      refuse("forward and backward have rings of different lengths");
+    }
+  }
   for (const ShardPlan& shard : plan.shards) {
-    if (shard.stages() <= steps) continue;
+    if (shard.stages() <= steps_of(plan.forward, shard.segment.group)) continue;
     refuse("sequence " + std::to_string(shard.segment.sequence) + " needs " + std::to_string(shard.stages() - 1) +
            " ring steps a wave, and exchanges before and after");
   }
+  plan.needs = find_needs(plan);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -58,13 +59,23 @@ struct ExchangePlan {
   std::int64_t ring_elements = 0, all_gather_elements = 0, ulysses_elements = 0;
 };
 
-/// The collectives of one layer in one direction; all empty when no sequence of the placement is split.
-struct PassPlan {
-  std::vector<ExchangePlan> a;                  ///< [waves]
-  std::vector<std::vector<ExchangePlan>> ring;  ///< [waves][longest ring - 1]
-  std::vector<ExchangePlan> b;                  ///< [waves]
+/// One wave of one group of split sequences: what its exchanges bring is computed, and what that gives goes back.
+struct Round {
+  int group = 0;
+  std::size_t wave = 0;
+  std::vector<std::size_t> shards;  ///< of the group, with heads in this wave; in StepPlan::shards
+  ExchangePlan a;
+  std::vector<ExchangePlan> ring;  ///< [longest ring of the group - 1]
+  ExchangePlan b;
+  bool a_is_early = false;  ///< A is posted before the round before is computed, else after that one's B
+};
 
-  bool has_exchanges() const { return !a.empty(); }
+/// The collectives of one layer in one direction; none when no sequence of the placement is split. A coalesced step has
+/// a round a wave; under the paper's engine every group of sequences has such rounds.
+struct PassPlan {
+  std::vector<Round> rounds;
+
+  bool has_exchanges() const { return !rounds.empty(); }
 };
 
 /// Elements of the largest message buffers that a phase needs.
@@ -80,8 +91,8 @@ struct StepPlan {
   PassPlan forward, backward;
 
   std::size_t waves() const { return static_cast<std::size_t>(schedule.exec.waves); }
-  /// Over both passes and all waves.
-  BufferNeed need(Phase phase) const;
+  std::array<BufferNeed, 3> needs;  ///< [phases] over both passes and all rounds
+  const BufferNeed& need(Phase phase) const { return needs[static_cast<std::size_t>(phase)]; }
 };
 
 /// Errors: Code::input when the schedule does not hold together: exchanges out of order, counts that differ from their

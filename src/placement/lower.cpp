@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "placement/exchanges.h"
@@ -24,12 +26,14 @@ std::vector<std::int64_t> count_elements(const std::vector<Piece>& pieces, const
   return counts;
 }
 
-Exchange make_exchange(const Schedule& schedule, Pass pass, Phase phase, int wave, int step) {
+Exchange make_exchange(const Schedule& schedule, Pass pass, int group, Phase phase, int wave, int step) {
   Exchange exchange;
+  exchange.group = group;
   exchange.phase = phase;
   exchange.wave = wave;
   exchange.step = step;
   for (std::size_t i = schedule.num_whole; i < schedule.segments.size(); ++i) {
+    if (schedule.segments[i].group != group) continue;
     const Shard shard(schedule, schedule.segments[i], wave);
     switch (phase) {
       case Phase::a: append_exchange_a(shard, pass, schedule.exec.keep_kv, exchange); break;
@@ -44,29 +48,75 @@ Exchange make_exchange(const Schedule& schedule, Pass pass, Phase phase, int wav
   return exchange;
 }
 
+/// Split sequences whose exchanges are made together: all of a coalesced step, or those of one configuration and rank
+/// set.
+struct Group {
+  int longest_ring = 0;
+};
+
+/// The groups of a placement in the order of their calls, the same on every rank; tells the rank's segments theirs.
+std::vector<Group> form_groups(const Placement& placement, Schedule& schedule) {
+  std::vector<std::size_t> split;
+  for (std::size_t i = 0; i < placement.sequences.size(); ++i) {
+    if (!placement.sequences[i].config.is_whole()) split.push_back(i);
+  }
+  std::stable_sort(split.begin(), split.end(), [&](std::size_t a, std::size_t b) {
+    return placement.sequences[a].config.degree() > placement.sequences[b].config.degree();
+  });
+  const bool together = placement.exec.engine == "coalesced";
+  std::vector<Group> groups;
+  std::map<std::tuple<int, int, int, std::vector<Rank>>, int> known;
+  std::map<SequenceIndex, int> group_of;
+  for (const std::size_t i : split) {
+    const PlacedSequence& placed = placement.sequences[i];
+    const auto key = together ? std::tuple(0, 0, 0, std::vector<Rank>())
+                              : std::tuple(placed.config.q, placed.config.h, placed.config.k, placed.ranks);
+    const auto [found, is_new] = known.emplace(key, static_cast<int>(groups.size()));
+    if (is_new) groups.emplace_back();
+    Group& group = groups[static_cast<std::size_t>(found->second)];
+    group.longest_ring = std::max(group.longest_ring, placed.config.k);
+    group_of[static_cast<SequenceIndex>(i)] = found->second;
+  }
+  for (std::size_t i = schedule.num_whole; i < schedule.segments.size(); ++i) {
+    schedule.segments[i].group = group_of.at(schedule.segments[i].sequence);
+  }
+  return groups;
+}
+
 /// The layer's collectives in the order in which they are posted (engine.md, "One layer on one rank"). They follow from
-/// `waves` and `longest_ring` alone, both of the whole placement.
-std::vector<Exchange> make_exchanges(const Schedule& schedule, Pass pass, int longest_ring) {
+/// `exec` and the groups alone, both of the whole placement.
+std::vector<Exchange> make_exchanges(const Schedule& schedule, Pass pass, const std::vector<Group>& groups) {
   const int waves = schedule.exec.waves;
   std::vector<Exchange> exchanges;
-  exchanges.reserve(static_cast<std::size_t>(waves) * static_cast<std::size_t>(longest_ring + 1));
-  exchanges.push_back(make_exchange(schedule, pass, Phase::a, 0, 0));
-  for (int wave = 0; wave < waves; ++wave) {
-    if (wave + 1 < waves) exchanges.push_back(make_exchange(schedule, pass, Phase::a, wave + 1, 0));
-    for (int step = 1; step < longest_ring; ++step) {
-      exchanges.push_back(make_exchange(schedule, pass, Phase::ring, wave, step));
+  const auto post = [&](std::size_t group, Phase phase, int wave, int step) {
+    exchanges.push_back(make_exchange(schedule, pass, static_cast<int>(group), phase, wave, step));
+  };
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    if (group == 0 || !schedule.exec.overlap) post(group, Phase::a, 0, 0);
+    for (int wave = 0; wave < waves; ++wave) {
+      if (wave + 1 < waves) {
+        post(group, Phase::a, wave + 1, 0);
+      } else if (schedule.exec.overlap && group + 1 < groups.size()) {
+        post(group + 1, Phase::a, 0, 0);
+      }
+      for (int step = 1; step < groups[group].longest_ring; ++step) post(group, Phase::ring, wave, step);
+      post(group, Phase::b, wave, 0);
     }
-    exchanges.push_back(make_exchange(schedule, pass, Phase::b, wave, 0));
   }
   return exchanges;
 }
 
 /// Every exchange holds a count for every rank, both ways: with many ranks, waves and ring steps at once that would
 /// fill the host's memory before anything runs.
-void require_small_tables(const Schedule& schedule, int longest_ring) {
-  if (longest_ring == 0) return;
+void require_small_tables(const Schedule& schedule, const std::vector<Group>& groups) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
-  const std::int64_t exchanges = 2LL * schedule.exec.waves * (longest_ring + 1);  // forward and backward
+  std::int64_t calls = 0;  // of a wave
+  int longest_ring = 0;
+  for (const Group& group : groups) {
+    calls += group.longest_ring + 1;
+    longest_ring = std::max(longest_ring, group.longest_ring);
+  }
+  const std::int64_t exchanges = 2LL * schedule.exec.waves * calls;  // forward and backward
   const std::int64_t bytes = exchanges * 2 * schedule.ranks * static_cast<std::int64_t>(sizeof(std::int64_t));
   if (bytes <= kMostBytes) return;
   throw Error(Code::input, "placement.lower",
@@ -94,15 +144,10 @@ Schedule lower(const Placement& placement, Rank rank) {
   schedule.digest = digest(placement);
   lay_out_segments(placement, schedule);
 
-  int longest_ring = 0;  // of the split sequences; 0 when there are none
-  for (const PlacedSequence& placed : placement.sequences) {
-    if (!placed.config.is_whole()) longest_ring = std::max(longest_ring, placed.config.k);
-  }
-  require_small_tables(schedule, longest_ring);
-  if (longest_ring > 0) {
-    schedule.forward = make_exchanges(schedule, Pass::forward, longest_ring);
-    schedule.backward = make_exchanges(schedule, Pass::backward, longest_ring);
-  }
+  const std::vector<Group> groups = form_groups(placement, schedule);
+  require_small_tables(schedule, groups);
+  schedule.forward = make_exchanges(schedule, Pass::forward, groups);
+  schedule.backward = make_exchanges(schedule, Pass::backward, groups);
   return schedule;
 }
 

@@ -36,12 +36,9 @@ void require_model(const ModelGeometry& model) {
 }
 
 void require_exec(const ExecOptions& exec) {
-  if (exec.engine == "paper") {
-    refuse(
-        "exec.engine is \"paper\", the paper's order of collectives, which this version does not run; use "
-        "\"coalesced\"");
+  if (exec.engine != "coalesced" && exec.engine != "paper") {
+    refuse("exec.engine is " + in_quotes(exec.engine) + "; use 'coalesced' or 'paper'");
   }
-  if (exec.engine != "coalesced") refuse("exec.engine is \"" + exec.engine + "\"; use \"coalesced\"");
   if (exec.waves < 1 || exec.waves > kMaxWaves) {
     refuse("exec.waves is " + std::to_string(exec.waves) + "; use 1 .. " + std::to_string(kMaxWaves));
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,9 +54,13 @@ struct Inputs {
   at::Tensor q, k, v;
 };
 
-TEST(EngineContract, SequencesAreIsolated) {
+class EngineOfEither : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Engines, EngineOfEither, testing::Values("coalesced", "paper"));
+
+TEST_P(EngineOfEither, SequencesAreIsolated) {
   AttentionProblem problem = oracle::make_problem(mixed_placement(), 1);
   problem.placement.exec.waves = 2;
+  problem.placement.exec.engine = GetParam();
   const AttentionAnswer clean = oracle::engine_answer(problem);
   for (const std::size_t poisoned : {0u, 1u, 2u}) {
     AttentionProblem dirty = problem;
@@ -77,7 +83,8 @@ TEST(EngineContract, RunsGiveTheSameBitsWhateverOverlapsOrIsKept) {
   AttentionProblem problem = oracle::make_problem(mixed_placement(), 2);
   problem.placement.exec.waves = 2;
   const AttentionAnswer first = oracle::engine_answer(problem);
-  for (int run = 0; run < 6; ++run) {
+  for (int run = 0; run < 12; ++run) {
+    problem.placement.exec.engine = run < 6 ? "coalesced" : "paper";
     problem.placement.exec.overlap = run % 2 == 1;
     problem.placement.exec.keep_kv = run % 3 != 0;
     oracle::for_each_pair(oracle::engine_answer(problem), first,
@@ -183,7 +190,8 @@ std::int64_t bytes_of(const Schedule& schedule, int element_bytes, Phase phase) 
 TEST(EngineContract, CountersAreTheSchedulesBytes) {
   for (std::uint64_t seed = 100; seed < 110; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Placement placement = oracle::random_placement(seed, {.min_split = 1, .head_dims = {4}});
+    Placement placement = oracle::random_placement(seed, {.min_split = 1, .head_dims = {4}});
+    if (seed % 2 == 0) placement.exec.engine = "paper";
     oracle::engine_answer(
         oracle::make_problem(placement, seed),
         {.type = at::kFloat,
@@ -200,8 +208,64 @@ TEST(EngineContract, CountersAreTheSchedulesBytes) {
                EXPECT_EQ(counters.collectives,
                          static_cast<std::int64_t>(2 * (schedule.forward.size() + schedule.backward.size())));
                EXPECT_GE(counters.exchange_wait_s, 0);
+               const StepReport report = const_cast<Engine&>(engine).report();
+               EXPECT_EQ(report.counters.collectives, counters.collectives);
+               EXPECT_EQ(report.forward_layers, 2);
+               EXPECT_EQ(report.backward_layers, 2);
+               EXPECT_LE(report.exposed.total_s(), counters.exchange_wait_s + 1e-3);
              }});
   }
+}
+
+/// What a rank waits for another one is exposed, in the phase in which it waits, and on the others' reports nowhere.
+TEST(EngineContract, ReportsHowLongARankStoodStill) {
+  constexpr auto kLate = std::chrono::milliseconds(300);
+  for (const bool overlap : {false, true}) {
+    Placement placement = mixed_placement();
+    placement.exec.overlap = overlap;
+    run_thread_ranks(4, [&](Rank rank, const Group& group) {
+      const Schedule schedule = lower(placement, rank);
+      const Inputs x(schedule);
+      Engine engine(group);
+      engine.begin_step(schedule);
+      const at::NoGradGuard no_grad;
+      engine.attention(x.q, x.k, x.v);
+      const double before = engine.report().exposed.total_s();
+      if (rank == 1) std::this_thread::sleep_for(kLate);
+      engine.attention(x.q, x.k, x.v);
+      const ExposedExchange exposed = engine.report().exposed;
+      if (rank == 0) {  // shares sequences with rank 1
+        EXPECT_GE(exposed.total_s() - before, 0.2);
+        EXPECT_GE(exposed.a_s + exposed.ring_s, 0.2);
+      }
+      EXPECT_EQ(engine.report().forward_layers, 2);
+      engine.begin_step(schedule);
+      EXPECT_EQ(engine.report().exposed.total_s(), 0);
+    });
+  }
+}
+
+/// Calls of a layer by shape, each once; with the shapes of a later step only those that are new.
+TEST(EngineContract, WarmUpRunsEachShapeOnceAndExchangesNothing) {
+  run_thread_ranks(2, [&](Rank rank, const Group& group) {
+    Placement placement = oracle::make_placement(2, 4, 4, 8,
+                                                 {{33, {1, 2, 1}, {0, 1}},
+                                                  {33, {1, 2, 1}, {1, 0}},
+                                                  {20, {1, 1, 1}, {0}},
+                                                  {20, {1, 1, 1}, {0}},
+                                                  {20, {1, 1, 1}, {1}},
+                                                  {20, {1, 1, 1}, {1}},
+                                                  {9, {1, 1, 1}, {rank}}});
+    Engine engine(group);
+    const auto warm_up = [&] { return engine.warm_up(lower(placement, rank), at::kFloat, at::kCPU); };
+    EXPECT_EQ(warm_up(), 3U) << "2 x 20, 1 x 9, and a shard of 33 tokens by 2 heads";
+    EXPECT_EQ(warm_up(), 0U);
+    placement.sequences.pop_back();
+    placement.sequences.pop_back();
+    EXPECT_EQ(warm_up(), rank == 0 ? 0U : 1U) << "rank 1 has one of 20 now";
+    EXPECT_EQ(engine.warm_up(lower(placement, rank), at::kDouble, at::kCPU), 2U) << "another dtype";
+    EXPECT_EQ(engine.counters().collectives, 0);
+  });
 }
 
 TEST(EngineContract, WholeSequencesAloneNeedNoExchange) {

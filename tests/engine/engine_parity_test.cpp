@@ -21,7 +21,7 @@ std::string describe(const Placement& placement) {
   std::string result = std::to_string(placement.ranks) + " ranks, " + std::to_string(placement.model.heads) + "/" +
                        std::to_string(placement.model.kv_heads) + " heads, " + std::to_string(placement.exec.waves) +
                        " waves" + (placement.exec.keep_kv ? ", keep_kv" : "") +
-                       (placement.exec.overlap ? ", overlap" : "");
+                       (placement.exec.overlap ? ", overlap" : "") + ", " + placement.exec.engine;
   for (const PlacedSequence& placed : placement.sequences) {
     result.append("\n  ").append(std::to_string(placed.tokens.value)).append(" tokens ").append(text(placed.config));
     for (const Rank rank : placed.ranks) result.append(" ").append(std::to_string(rank));
@@ -85,6 +85,10 @@ TEST_P(EveryConfiguration, EqualsDenseAttention) {
         expect_parity(problem, reference, at::kDouble, kFp64);
         expect_parity(problem, reference, at::kFloat, kFp32);
         ++tested;
+        problem.placement.exec.engine = "paper";
+        expect_parity(problem, reference, at::kDouble, kFp64);
+        if (keep_kv) expect_parity(problem, reference, at::kFloat, kFp32);
+        problem.placement.exec.engine = "coalesced";
       }
     }
   }
@@ -101,8 +105,11 @@ TEST(EngineParity, DegreeSixteen) {
     problem.placement.exec.waves = 2;
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(problem.placement));
     const AttentionAnswer reference = oracle::dense_answer(problem);
-    expect_parity(problem, reference, at::kDouble, kFp64);
-    expect_parity(problem, reference, at::kFloat, kFp32);
+    for (const char* engine : {"coalesced", "paper"}) {
+      problem.placement.exec.engine = engine;
+      expect_parity(problem, reference, at::kDouble, kFp64);
+      expect_parity(problem, reference, at::kFloat, kFp32);
+    }
   }
 }
 
@@ -112,6 +119,7 @@ TEST(EngineParity, RandomPlacements) {
   for (std::uint64_t seed = 1; seed <= 240; ++seed) {
     Placement placement = oracle::random_placement(seed, {.max_ranks = 9, .head_dims = {1, 4, 8}});
     placement.exec.overlap = seed % 2 == 0;
+    if (seed % 5 < 2) placement.exec.engine = "paper";
     const AttentionProblem problem = oracle::make_problem(placement, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(problem.placement));
     const AttentionAnswer reference = oracle::dense_answer(problem);
@@ -142,6 +150,7 @@ TEST(EngineParity, Bf16IsAtMostTwiceAsFarOffAsPlainBf16) {
     const auto seed = static_cast<std::uint64_t>(70000 + 100 * config.q + 10 * config.h + config.k);
     AttentionProblem problem = oracle::make_problem(around(config, 12, seed), seed, at::kBFloat16);
     problem.placement.exec.waves = 1 + config.q % 2;
+    if (config.k > 1 || config.degree() % 4 == 0) problem.placement.exec.engine = "paper";
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(problem.placement));
     const AttentionAnswer reference = oracle::dense_answer(problem);
     const AttentionAnswer plain = oracle::dense_answer(problem, at::kBFloat16);

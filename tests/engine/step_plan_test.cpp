@@ -27,10 +27,10 @@ Elements sent(const PassPlan& pass) {
     sum.ulysses += exchange.ulysses_elements;
     sum.ring += exchange.ring_elements;
   };
-  for (const auto& exchange : pass.a) add(exchange);
-  for (const auto& exchange : pass.b) add(exchange);
-  for (const auto& steps : pass.ring) {
-    for (const auto& exchange : steps) add(exchange);
+  for (const Round& round : pass.rounds) {
+    add(round.a);
+    add(round.b);
+    for (const auto& exchange : round.ring) add(exchange);
   }
   return sum;
 }
@@ -73,7 +73,8 @@ TEST(StepPlan, SendsTheVolumesOfTheDesign) {
 TEST(StepPlan, SendsWhatScoresPredict) {
   for (std::uint64_t seed = 300; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Placement placement = oracle::random_placement(seed, {.max_ranks = 12, .min_split = 1});
+    Placement placement = oracle::random_placement(seed, {.max_ranks = 12, .min_split = 1});
+    if (seed % 2 == 0) placement.exec.engine = "paper";
     Elements ours;
     for (Rank rank = 0; rank < placement.ranks; ++rank) {
       const StepPlan plan = make_step_plan(lower(placement, rank));
@@ -113,7 +114,8 @@ TEST(StepPlan, FindsTheLargestBuffers) {
 TEST(StepPlan, TakesWhatLowerGives) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Placement placement = oracle::random_placement(seed, {.max_ranks = 12});
+    Placement placement = oracle::random_placement(seed, {.max_ranks = 12});
+    if (seed % 3 == 0) placement.exec.engine = "paper";
     for (Rank rank = 0; rank < placement.ranks; ++rank) EXPECT_NO_THROW(make_step_plan(lower(placement, rank)));
   }
 }
@@ -132,7 +134,10 @@ TEST(StepPlan, RefusesSchedulesThatDoNotHoldTogether) {
   const std::vector<Mutant> mutants{
       {"no heads", [](Schedule& s) { s.heads = 0; }, "heads is 0"},
       {"heads that do not group", [](Schedule& s) { s.kv_heads = 3; }, "3 kv_heads do not divide 4 heads"},
-      {"another engine", [](Schedule& s) { s.exec.engine = "paper"; }, "engine is 'paper'"},
+      {"another engine", [](Schedule& s) { s.exec.engine = "fast"; }, "engine is 'fast'; use 'coalesced' or 'paper'"},
+      {"a second group", [](Schedule& s) { s.forward.back().group = 1; }, "a coalesced step has 2 groups"},
+      {"a group that is not the segment's", [](Schedule& s) { s.segments[1].group = 1; },
+       "carries sequence 0 of group 1"},
       {"no waves", [](Schedule& s) { s.exec.waves = 0; }, "waves is 0"},
       {"a token too many", [](Schedule& s) { ++s.num_tokens; }, "tokens, but the segments have"},
       {"a shifted segment", [](Schedule& s) { ++s.segments[1].local_begin; }, "segment 1 is out of place"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -254,6 +255,46 @@ TEST(Lower, WorkedExampleIsTheOneInTheDocs) {
   EXPECT_THAT(page, HasSubstr("```text\n" + picture(placement) + "```\n"));
 }
 
+/// The paper's engine: exchanges of their own for each configuration and rank set, on every rank, the widest first.
+TEST(Lower, ThePapersEngineExchangesByConfigurationAndRankSet) {
+  Placement placement = make_placement(6, 4, 4, 1,
+                                       {{9, {1, 2, 1}, {0, 1}},
+                                        {9, {1, 1, 3}, {2, 3, 4}},
+                                        {8, {1, 2, 1}, {0, 1}},    // with the first
+                                        {7, {2, 1, 1}, {0, 1}},    // another configuration
+                                        {6, {1, 2, 1}, {1, 0}},    // another order of ranks
+                                        {5, {1, 2, 1}, {4, 5}}});  // another rank set
+  placement.exec.engine = "paper";
+  const auto grouped = [&](Rank rank) {
+    std::vector<std::string> listed;
+    for (const Exchange& e : lower(placement, rank).forward) {
+      listed.push_back(std::to_string(e.group) + calls({e})[0]);
+    }
+    return listed;
+  };
+  const std::vector<std::string> serial{"0a0", "0ring0.1", "0ring0.2", "0b0", "1a0", "1b0",
+                                        "2a0", "2b0",      "3a0",      "3b0", "4a0", "4b0"};
+  for (const Rank rank : {0, 3, 5}) EXPECT_EQ(grouped(rank), serial);
+  placement.exec.overlap = true;  // A of a group beside what the group before computes
+  const std::vector<std::string> beside{"0a0", "1a0", "0ring0.1", "0ring0.2", "0b0", "2a0",
+                                        "1b0", "3a0", "2b0",      "4a0",      "3b0", "4b0"};
+  for (const Rank rank : {0, 3, 5}) EXPECT_EQ(grouped(rank), beside);
+
+  const Schedule first = lower(placement, 0);
+  std::vector<std::pair<SequenceIndex, int>> groups;
+  for (const Segment& segment : first.segments) groups.emplace_back(segment.sequence, segment.group);
+  EXPECT_THAT(groups, ElementsAre(std::pair(0, 1), std::pair(2, 1), std::pair(3, 2), std::pair(4, 3)));
+  for (const auto* list : {&first.forward, &first.backward}) {
+    for (const Exchange& e : *list) {
+      for (const Piece& piece : e.sends) {
+        EXPECT_EQ(e.group, (std::map<SequenceIndex, int>{{0, 1}, {2, 1}, {3, 2}, {4, 3}}).at(piece.sequence));
+      }
+    }
+  }
+  placement.exec.engine = "coalesced";
+  EXPECT_EQ(lower(placement, 0).forward.size(), 4U);
+}
+
 struct Refusal {
   std::string what;
   std::function<void(Placement&)> break_it;
@@ -273,8 +314,7 @@ TEST(Lower, RefusesMalformedPlacementsByName) {
       {"groups", [](Placement& p) { p.model.kv_heads = 5; }, "model.kv_heads is 5; use a divisor of the 12 heads"},
       {"waves 0", [](Placement& p) { p.exec.waves = 0; }, "exec.waves is 0; use 1 .. 1024"},
       {"waves", [](Placement& p) { p.exec.waves = 1025; }, "exec.waves is 1025; use 1 .. 1024"},
-      {"paper", [](Placement& p) { p.exec.engine = "paper"; }, "exec.engine is \"paper\", the paper's order"},
-      {"engine", [](Placement& p) { p.exec.engine = "fast"; }, "exec.engine is \"fast\"; use \"coalesced\""},
+      {"engine", [](Placement& p) { p.exec.engine = "fast"; }, "exec.engine is 'fast'; use 'coalesced' or 'paper'"},
       {"illegal h",
        [](Placement& p) {
          p.sequences[0].config = {1, 4, 1};

@@ -50,23 +50,41 @@ std::vector<std::int64_t> counted(const std::vector<Piece>& pieces, const Schedu
 }
 
 void expect_same_calls_everywhere(const Placement& placement, const std::vector<Schedule>& schedules) {
-  int ring = 0;
+  // The longest ring of each set of sequences that exchange together, by how they come: widest first.
+  std::vector<const PlacedSequence*> split;
   for (const PlacedSequence& placed : placement.sequences) {
-    if (placed.ranks.size() > 1) ring = std::max(ring, placed.config.k);
+    if (placed.ranks.size() > 1) split.push_back(&placed);
   }
-  std::vector<std::tuple<Phase, int, int>> calls;
-  if (ring > 0) {
-    calls.emplace_back(Phase::a, 0, 0);
+  std::stable_sort(split.begin(), split.end(), [](auto* a, auto* b) { return a->ranks.size() > b->ranks.size(); });
+  std::vector<std::pair<const PlacedSequence*, int>> sets;
+  for (const PlacedSequence* placed : split) {
+    const auto found = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
+      return placement.exec.engine == "coalesced" ||
+             (set.first->config == placed->config && set.first->ranks == placed->ranks);
+    });
+    if (found == sets.end()) {
+      sets.emplace_back(placed, placed->config.k);
+    } else {
+      found->second = std::max(found->second, placed->config.k);
+    }
+  }
+  std::vector<std::tuple<int, Phase, int, int>> calls;
+  const auto last = static_cast<int>(sets.size()) - 1;
+  for (int set = 0; set <= last; ++set) {
+    const int ring = sets[static_cast<std::size_t>(set)].second;
+    if (set == 0 || !placement.exec.overlap) calls.emplace_back(set, Phase::a, 0, 0);
     for (int wave = 0; wave < placement.exec.waves; ++wave) {
-      if (wave < placement.exec.waves - 1) calls.emplace_back(Phase::a, wave + 1, 0);
-      for (int step = 1; step <= ring - 1; ++step) calls.emplace_back(Phase::ring, wave, step);
-      calls.emplace_back(Phase::b, wave, 0);
+      const bool is_last = wave == placement.exec.waves - 1;
+      if (!is_last) calls.emplace_back(set, Phase::a, wave + 1, 0);
+      if (is_last && set < last && placement.exec.overlap) calls.emplace_back(set + 1, Phase::a, 0, 0);
+      for (int step = 1; step <= ring - 1; ++step) calls.emplace_back(set, Phase::ring, wave, step);
+      calls.emplace_back(set, Phase::b, wave, 0);
     }
   }
   for (const Schedule& schedule : schedules) {
     for (const bool backward : {false, true}) {
-      std::vector<std::tuple<Phase, int, int>> listed;
-      for (const Exchange& e : exchanges(schedule, backward)) listed.emplace_back(e.phase, e.wave, e.step);
+      std::vector<std::tuple<int, Phase, int, int>> listed;
+      for (const Exchange& e : exchanges(schedule, backward)) listed.emplace_back(e.group, e.phase, e.wave, e.step);
       EXPECT_EQ(listed, calls) << "rank " << schedule.rank;
     }
   }
@@ -206,7 +224,10 @@ void expect_all_properties(const Placement& placement) {
 TEST(ScheduleProperties, HoldForSmallRandomPlacements) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expect_all_properties(random_placement(seed));
+    Placement placement = random_placement(seed);
+    expect_all_properties(placement);
+    placement.exec.engine = "paper";
+    expect_all_properties(placement);
     if (HasFailure()) break;
   }
 }
@@ -223,7 +244,10 @@ TEST(ScheduleProperties, HoldForRandomPlacementsOfUpTo64Ranks) {
   options.max_waves = 3;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expect_all_properties(random_placement(seed, options));
+    Placement placement = random_placement(seed, options);
+    if (seed % 2 == 0) placement.exec.engine = "paper";
+    if (seed % 4 == 0) placement.exec.overlap = true;
+    expect_all_properties(placement);
     if (HasFailure()) break;
   }
 }
