@@ -32,6 +32,13 @@ void PlanningArguments::add_to(CLI::App& command) {
       ->check(whole_number(1, 256))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of CP-SAT")->check(whole_number(0, kMostInt));
+  command
+      .add_option(
+          "--engine", options.exec.engine,
+          "Exchanges of all split sequences together, or as in the paper one set for each configuration and rank "
+          "set")
+      ->check(CLI::IsMember({"coalesced", "paper"}))
+      ->capture_default_str();
   command.add_option("--waves", options.exec.waves, "Parts into which exchanges are cut along the heads")
       ->check(whole_number(1, 1024))
       ->capture_default_str();

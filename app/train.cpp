@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // zellige train: the training loop, its log and its page.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -33,6 +35,8 @@ struct Arguments {
   int steps = 0;
   std::string log;
   std::string report;
+  std::optional<std::string> engine, kernel;
+  std::optional<bool> overlap;
   std::vector<std::string> compare;
   bool parity = false;
   bool json = false;
@@ -52,9 +56,11 @@ double mean_loss(const std::vector<StepRecord>& records, std::size_t begin, std:
 }
 
 void print_step(const StepRecord& record, int steps) {
-  fmt::print("step {:>3}/{}  loss {:.4f}  {} ({}), predicted {}, took {}\n", record.step + 1, steps, record.loss,
-             plural(record.sequences, "sequence"), plural(record.split_count, "split"), seconds(record.predicted),
-             seconds(record.measured));
+  Microseconds waiting;
+  for (const RankRecord& rank : record.ranks) waiting = std::max(waiting, rank.waiting);
+  fmt::print("step {:>3}/{}  loss {:.4f}  {} ({}), predicted {}, took {}, exchanges waited for {}\n", record.step + 1,
+             steps, record.loss, plural(record.sequences, "sequence"), plural(record.split_count, "split"),
+             seconds(record.predicted), seconds(record.measured), seconds(waiting));
   std::fflush(stdout);
 }
 
@@ -106,6 +112,10 @@ Code run(const Arguments& arguments) {
   if (arguments.steps > 0) config.run.steps = arguments.steps;
   if (!arguments.log.empty()) config.run.log = arguments.log;
   if (!arguments.report.empty()) config.run.report = arguments.report;
+  ExecOptions& exec = config.plan.options.exec;
+  if (arguments.engine) exec.engine = *arguments.engine;
+  if (arguments.overlap) exec.overlap = *arguments.overlap;
+  if (arguments.kernel) config.run.kernel = *arguments.kernel;
   if (arguments.parity && config.ranks.backend == "nccl") {
     throw Error(Code::input, "train", "--parity runs the step on one rank too, which needs [ranks] backend 'threads'");
   }
@@ -213,6 +223,12 @@ void add_train(CLI::App& root, Run& chosen) {
   command
       ->add_option("--report", arguments->report, "Where to write the page (HTML), instead of the file's; - is stdout")
       ->check(file_name());
+  command->add_option("--engine", arguments->engine, "coalesced or paper, instead of the file's")
+      ->check(CLI::IsMember({"coalesced", "paper"}));
+  command->add_flag("--overlap,!--no-overlap", arguments->overlap, "Run exchanges beside other work, or not");
+  command->add_option("--kernel", arguments->kernel,
+                      "The one attention kernel to use, instead of the best for each shape; 'flash-attention-2' is the "
+                      "paper's");
   command
       ->add_option("--compare", arguments->compare,
                    "Methods to plan the first step's batch by as well, for the page and a table")

@@ -44,7 +44,7 @@ struct TrainConfig {
   struct Planning {
     std::string profile;  ///< a built-in one by name, or a file
     std::string method = "zellige";
-    PlanOptions options;  ///< menu, time_limit_s, waves, keep_kv
+    PlanOptions options;  ///< menu, time_limit_s, engine, overlap, waves, keep_kv
   } plan;
   struct Ranks {
     std::string backend = "threads";  ///< or "nccl": one process a GPU, started by torchrun
@@ -64,9 +64,11 @@ struct TrainConfig {
     int steps = 1;
     bool checkpointing = true;
     Precision precision = Precision::fp32;
-    std::uint64_t seed = 0;  ///< of weights, noise and synthetic data
-    std::string log;         ///< where the command writes the step log, JSON lines; empty: nowhere
-    std::string report;      ///< where the command writes the page; empty: nowhere
+    std::string kernel;          ///< EngineOptions::kernel; empty: the best for each shape
+    bool deterministic = false;  ///< EngineOptions::deterministic
+    std::uint64_t seed = 0;      ///< of weights, noise and synthetic data
+    std::string log;             ///< where the command writes the step log, JSON lines; empty: nowhere
+    std::string report;          ///< where the command writes the page; empty: nowhere
   } run;
 };
 
@@ -81,9 +83,10 @@ struct RankRecord {
   Microseconds predicted;           ///< load by the profile, without step_base
   Microseconds measured;            ///< forward, backward, optimizer: from the step's start to its end on this rank
   Microseconds computing;           ///< of these, time in which this rank's thread had a core
-  Microseconds waiting;             ///< of `measured`, for exchanges of attention
+  Microseconds waiting;             ///< of `measured`, for exchanges of attention: what no computing hid
   Bytes all_gather, ulysses, ring;  ///< payload sent to other ranks by attention, all layers and passes
   std::int64_t collectives = 0;     ///< exchanges of attention made, empty ones included
+  Microseconds waiting_a, waiting_ring, waiting_b;  ///< `waiting` by what it waited for (schedule.h, Phase)
 };
 
 /// One line of the step log.

@@ -109,6 +109,7 @@ double RankTrainer::run(const Batch& batch, const Placement& placement, std::int
 }
 
 StepOutcome RankTrainer::step(const Batch& batch, const Placement& placement, std::int64_t step) {
+  if (!device_.is_cpu()) engine_.warm_up(lower(placement, rank_), model_.options().compute, device_);
   const auto start = Clock::now();
   const std::int64_t start_computing_us = thread_time_us();
   StepOutcome outcome;
@@ -122,15 +123,19 @@ StepOutcome RankTrainer::step(const Batch& batch, const Placement& placement, st
   const auto measured = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
 
   // Each rank fills in its row; the sum over ranks is the whole table. fp64 holds these counts exactly.
-  const EngineCounters counters = engine_.counters();
+  const StepReport report = engine_.report();
+  const EngineCounters& counters = report.counters;
   const double own[] = {static_cast<double>(engine_.schedule().num_tokens),
                         static_cast<double>(measured.count()),
                         static_cast<double>(computing_us),
-                        std::round(counters.exchange_wait_s * 1e6),
+                        std::round(report.exposed.total_s() * 1e6),
                         static_cast<double>(counters.all_gather_bytes),
                         static_cast<double>(counters.ulysses_bytes),
                         static_cast<double>(counters.ring_bytes),
-                        static_cast<double>(counters.collectives)};
+                        static_cast<double>(counters.collectives),
+                        std::round(report.exposed.a_s * 1e6),
+                        std::round(report.exposed.ring_s * 1e6),
+                        std::round(report.exposed.b_s * 1e6)};
   at::Tensor table = at::zeros({placement.ranks, std::ssize(own)}, at::kDouble);
   std::ranges::copy(own, table[rank_].data_ptr<double>());
   table = sum_over_ranks(table);
@@ -146,6 +151,9 @@ StepOutcome RankTrainer::step(const Batch& batch, const Placement& placement, st
     record.ulysses = {cell(5)};
     record.ring = {cell(6)};
     record.collectives = cell(7);
+    record.waiting_a = {cell(8)};
+    record.waiting_ring = {cell(9)};
+    record.waiting_b = {cell(10)};
     outcome.ranks.push_back(record);
   }
   return outcome;

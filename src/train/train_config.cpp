@@ -126,6 +126,7 @@ void read_plan(const JsonValue& value, TrainConfig::Planning& plan) {
   options.menu = table.choice("menu", {"powers-of-two", "all"}, 0) == 0 ? Menu::powers_of_two : Menu::all;
   table.take_positive("time_limit_s", options.time_limit_s);
   table.take("layout", options.layout);
+  options.exec.engine = table.choice("engine", {"coalesced", "paper"}, 0) == 0 ? "coalesced" : "paper";
   table.take("waves", options.exec.waves, 1);
   table.take("keep_kv", options.exec.keep_kv);
   table.take("overlap", options.exec.overlap);
@@ -189,6 +190,8 @@ void read_run(const JsonValue& value, TrainConfig::Run& run) {
   table.take("checkpointing", run.checkpointing);
   constexpr Precision kPrecisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
   run.precision = kPrecisions[table.choice("precision", {"fp32", "fp64", "bf16"}, 0)];
+  table.take("kernel", run.kernel);
+  table.take("deterministic", run.deterministic);
   table.take("seed", run.seed);
   table.take("log", run.log);
   table.take("report", run.report);

@@ -22,6 +22,13 @@ void require_threads(const TrainConfig& config) {
               "[ranks] backend " + in_quotes(config.ranks.backend) + ": parity with one rank needs \"threads\"");
 }
 
+EngineOptions engine_options(const TrainConfig& config) {
+  EngineOptions engine;
+  engine.kernel = config.run.kernel;
+  engine.deterministic = config.run.deterministic;
+  return engine;
+}
+
 std::chrono::milliseconds timeout_of(const TrainConfig& config) {
   return std::chrono::milliseconds(std::llround(config.ranks.timeout_s * 1000));
 }
@@ -68,7 +75,7 @@ Gradients gradients_of(const TrainConfig& config, const Batch& batch, const Plac
                        int threads_per_rank) {
   Gradients found;
   const auto body = [&](Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
-    RankTrainer trainer(config, rank, std::move(group));
+    RankTrainer trainer(config, rank, std::move(group), at::kCPU, engine_options(config));
     const double loss = trainer.run(batch, placement, 0);
     if (rank != 0) return;
     found.loss = loss;
@@ -95,7 +102,7 @@ std::vector<StepRecord> train_on_threads(const TrainConfig& config, const TrainH
   StepSource source(config, hooks);
   std::vector<StepRecord> records;
   const auto body = [&](Rank rank, c10::intrusive_ptr<c10d::ProcessGroup> group) {
-    RankTrainer trainer(config, rank, group);
+    RankTrainer trainer(config, rank, group, at::kCPU, engine_options(config));
     for (int number = 0;; ++number) {
       const auto step = source.get(number);
       if (!step) break;
@@ -129,7 +136,7 @@ std::vector<StepRecord> train_in_processes(const TrainConfig& config, const Trai
   TrainHooks own = hooks;
   if (world.rank != 0) own.planned = nullptr;
   StepSource source(config, own);
-  EngineOptions engine;
+  EngineOptions engine = engine_options(config);
   engine.rates = source.profile().kernels;
   engine.flash_attention_3 = hooks.env.flash_attention_3.value_or("");
   RankTrainer trainer(config, world.rank, world.group, world.device, engine);

@@ -79,7 +79,9 @@ TEST(Parity, HoldsForOverlappingRankSetsOfEveryPrimitive) {
   for (const bool checkpointing : {false, true}) {
     const TrainConfig config = small_config(Precision::fp64, checkpointing);
     const Outcome wanted = run_step(config, batch, place_on_one_rank(batch));
-    for (const ExecOptions& exec : {ExecOptions{.keep_kv = true}, ExecOptions{.waves = 3, .keep_kv = false}}) {
+    for (const ExecOptions& exec :
+         {ExecOptions{.keep_kv = true}, ExecOptions{.waves = 3, .keep_kv = false}, ExecOptions{.engine = "paper"},
+          ExecOptions{.engine = "paper", .waves = 2, .overlap = true}}) {
       SCOPED_TRACE("checkpointing " + std::to_string(checkpointing) + ", waves " + std::to_string(exec.waves));
       expect_same(run_step(config, batch, place(batch, kOverlapping, exec)), wanted, kTight);
     }

@@ -82,18 +82,19 @@ TEST(TrainConfig, TakesEveryKey) {
   tables["data"]["latents"] = "'synthetic'";
   tables["batch"]["video_share"] = "0.25";
   tables["batch"]["seed"] = "11";
-  tables["plan"] = {{"profile", "'p.json'"},    {"method", "'naive'"}, {"menu", "'all'"},
-                    {"time_limit_s", "2.5"},    {"layout", "'g2n2'"},  {"waves", "3"},
-                    {"keep_kv", "false"},       {"overlap", "true"},   {"load_model", "'overlapped'"},
-                    {"hidden_per_mille", "250"}};
+  tables["plan"] = {{"profile", "'p.json'"},     {"method", "'naive'"}, {"menu", "'all'"},
+                    {"time_limit_s", "2.5"},     {"layout", "'g2n2'"},  {"waves", "3"},
+                    {"keep_kv", "false"},        {"overlap", "true"},   {"load_model", "'overlapped'"},
+                    {"hidden_per_mille", "250"}, {"engine", "'paper'"}};
   tables["ranks"]["threads_per_rank"] = "2";
   tables["ranks"]["timeout_s"] = "7";
   tables["optimizer"] = {
       {"lr", "3e-4"}, {"betas", "[0.8, 0.9]"}, {"eps", "1e-6"}, {"weight_decay", "0"}, {"clip_norm", "0.5"}};
   tables["flow"] = {
       {"sampling", "'logit-normal'"}, {"shift", "3"}, {"mean", "-0.5"}, {"std", "2"}, {"fixed_noise", "true"}};
-  tables["run"] = {{"steps", "5"}, {"checkpointing", "false"}, {"precision", "'bf16'"},
-                   {"seed", "13"}, {"log", "'log.jsonl'"},     {"report", "'page.html'"}};
+  tables["run"] = {{"steps", "5"},         {"checkpointing", "false"}, {"precision", "'bf16'"},
+                   {"kernel", "'plain'"},  {"deterministic", "true"},  {"seed", "13"},
+                   {"log", "'log.jsonl'"}, {"report", "'page.html'"}};
   const TrainConfig config = read(tables);
   EXPECT_EQ(config.model.name, "mine");
   EXPECT_EQ(config.model.heads, 6);
@@ -118,6 +119,9 @@ TEST(TrainConfig, TakesEveryKey) {
   EXPECT_FALSE(config.plan.options.exec.keep_kv);
   EXPECT_TRUE(config.plan.options.exec.overlap);
   EXPECT_EQ(config.plan.options.load_model, (LoadModel{LoadModel::Kind::overlapped, 250}));
+  EXPECT_EQ(config.plan.options.exec.engine, "paper");
+  EXPECT_EQ(config.run.kernel, "plain");
+  EXPECT_TRUE(config.run.deterministic);
   EXPECT_EQ(config.ranks.threads_per_rank, 2);
   EXPECT_EQ(config.ranks.timeout_s, 7);
   EXPECT_EQ(config.optimizer.lr, 3e-4);
@@ -177,8 +181,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"optimizer", "momentum", "0.9", "momentum"}, Wrong{"flow", "sampling", "'uniform'", "shifted-grid"},
         Wrong{"flow", "std", "1", "std"}, Wrong{"flow", "shift", "0", "positive"},
         Wrong{"flow", "fixed_noise", "1", "1"}, Wrong{"run", "steps", "", "missing"}, Wrong{"run", "steps", "0", "0"},
-        Wrong{"run", "checkpointing", "'on'", "on"}, Wrong{"run", "precision", "'fp16'", "bf16"},
-        Wrong{"run", "logs", "'x'", "logs"}, Wrong{"runs", "steps", "1", "runs"}));
+        Wrong{"plan", "engine", "'papr'", "did you mean 'paper'"}, Wrong{"plan", "overlap", "1", "1"},
+        Wrong{"run", "kernel", "3", "3"}, Wrong{"run", "checkpointing", "'on'", "on"},
+        Wrong{"run", "precision", "'fp16'", "bf16"}, Wrong{"run", "logs", "'x'", "logs"},
+        Wrong{"runs", "steps", "1", "runs"}));
 
 TEST(TrainConfig, MissingTablesAreNamed) {
   for (const char* table : {"model", "data", "batch", "plan", "ranks", "run"}) {

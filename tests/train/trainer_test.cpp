@@ -297,7 +297,8 @@ TEST(StepRecordJson, IsOneLineWithUnitsInItsNames) {
   record.data = "synthetic";
   record.status = PlanStatus::feasible;
   record.makespan = {12};
-  record.ranks = {{{5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 13}, {{1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, 1}};
+  record.ranks = {{{5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 13, {2}, {3}, {4}},
+                  {{1}, {1}, {1}, {1}, {20}, {1}, {1}, {1}, 1, {0}, {0}, {20}}};
   const std::string line = json_line(record);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto json = nlohmann::json::parse(line);
@@ -308,9 +309,11 @@ TEST(StepRecordJson, IsOneLineWithUnitsInItsNames) {
   EXPECT_EQ(json["all_gather_bytes"], 11);
   EXPECT_EQ(json["ulysses_bytes"], 12);
   EXPECT_EQ(json["ring_bytes"], 13);
-  const nlohmann::json rank = {{"tokens", 5},         {"predicted_us", 6}, {"measured_us", 7},
-                               {"computing_us", 8},   {"waiting_us", 9},   {"all_gather_bytes", 10},
-                               {"ulysses_bytes", 11}, {"ring_bytes", 12},  {"collectives", 13}};
+  EXPECT_EQ(json["waiting_us"], 20) << "of the rank that waits longest";
+  const nlohmann::json rank = {{"waiting_a_us", 2},   {"waiting_ring_us", 3}, {"waiting_b_us", 4},
+                               {"tokens", 5},         {"predicted_us", 6},    {"measured_us", 7},
+                               {"computing_us", 8},   {"waiting_us", 9},      {"all_gather_bytes", 10},
+                               {"ulysses_bytes", 11}, {"ring_bytes", 12},     {"collectives", 13}};
   EXPECT_EQ(json["ranks"][0], rank);
 }
 
