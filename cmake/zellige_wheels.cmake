@@ -2,7 +2,10 @@
 # pyarrow in its own Python is used as it is. This file is also installed: the package looks for the wheels anew where it is
 # used, so that no path of the machine that built it stands in its targets. Targets: zellige_arrow, zellige_torch.
 
-if(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
+if(SKBUILD)
+  # A wheel is for the Python that builds it (pyproject.toml).
+  set(ZELLIGE_PYTHON "${Python3_EXECUTABLE}" CACHE FILEPATH "Python whose packages hold torch and pyarrow")
+elseif(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
   set(ZELLIGE_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python3" CACHE FILEPATH "Python whose packages hold torch and pyarrow")
 else()
   find_program(ZELLIGE_PYTHON python3 DOC "Python whose packages hold torch and pyarrow")
