@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's benchmarks on GPUs: alone for kernels, under torchrun with two processes for the rest.
+// The engine's benchmarks on GPUs: alone for kernels and what one rank does, under torchrun with two processes for the
+// rest.
 //   gpu_engine NAME RESULT.json [--link nvlink|host|sockets] [--commit HASH] [--quick]
 //   torchrun --no-python --nproc-per-node 2 build/bench/gpu_engine split_sequence bench/results/split_sequence.json
 // Links other than NVLink come of NCCL's variables: host memory NCCL_P2P_DISABLE=1, sockets NCCL_SHM_DISABLE=1 too.
@@ -20,8 +21,9 @@ int main(int argc, char** argv) try {
   using namespace zellige::bench;
   if (argc < 3) throw std::invalid_argument("use gpu_engine NAME RESULT.json [--link LINK] [--commit HASH] [--quick]");
   const std::map<std::string, nlohmann::ordered_json (*)(const Site&)> all = {
-      {"kernel_table", kernel_table}, {"kernel_rates", kernel_rates},     {"split_sequence", split_sequence},
-      {"layer_suites", layer_suites}, {"exchange_share", exchange_share}, {"launch_overhead", launch_overhead}};
+      {"kernel_table", kernel_table},   {"kernel_rates", kernel_rates},     {"split_sequence", split_sequence},
+      {"layer_suites", layer_suites},   {"exchange_share", exchange_share}, {"launch_overhead", launch_overhead},
+      {"packing_share", packing_share}, {"deterministic", deterministic},   {"warm_up", warm_up}};
   Site site;
   for (int i = 3; i < argc; ++i) {
     const std::string option = argv[i];

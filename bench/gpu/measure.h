@@ -81,5 +81,8 @@ nlohmann::ordered_json split_sequence(const Site& site);
 nlohmann::ordered_json layer_suites(const Site& site);
 nlohmann::ordered_json exchange_share(const Site& site);
 nlohmann::ordered_json launch_overhead(const Site& site);
+nlohmann::ordered_json packing_share(const Site& site);
+nlohmann::ordered_json deterministic(const Site& site);
+nlohmann::ordered_json warm_up(const Site& site);
 
 }  // namespace zellige::bench

@@ -9,6 +9,7 @@
 #include "engine/kernel_table.h"
 #include "engine/slice_copies.h"
 #include "gpu/gpu.h"
+#include "zellige/error.h"
 
 namespace zellige {
 namespace {
@@ -262,6 +263,57 @@ TEST_P(GpuKernel, RepeatsForwardBitByBit) {
 }
 
 /// Offsets beyond 2^31 elements: a batch whose last sequence must not differ from the same one alone.
+/// Where the kernel can; that it can't is said, not hidden (can_repeat).
+TEST_P(GpuKernel, RepeatsBackwardBitByBitWhenAsked) {
+  const Inputs x(2, 1500, 1500, 4, 128, type(), 86);
+  const KernelTable deterministic(GetParam(), {}, true);
+  const AttentionOutput result = deterministic.forward(x.q, x.k, x.v);
+  const auto backward = [&] { return deterministic.backward(x.grad_out, x.q, x.k, x.v, result.out, result.lse); };
+  const std::string kernel = GetParam();
+  if (kernel == "cudnn" || kernel == "memory-efficient") {
+    EXPECT_THROW(backward(), Error);
+    return;
+  }
+  const AttentionGradients first = backward();
+  expect_equal(x, result, first);
+  for (int run = 0; run < 20; ++run) {
+    const AttentionGradients again = backward();
+    ASSERT_TRUE(at::equal(first.q, again.q) && at::equal(first.k, again.k) && at::equal(first.v, again.v)) << run;
+  }
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms()) << "the process's own setting stays";
+}
+
+/// All whole sequences of a step, packed calls included.
+TEST_P(GpuKernel, RepeatsTheBackwardOfAScheduleWhenAsked) {
+  const std::string kernel = GetParam();
+  if (kernel == "cudnn" || kernel == "memory-efficient") GTEST_SKIP() << kernel << " can't repeat";
+  Schedule schedule;
+  schedule.heads = schedule.kv_heads = 4;
+  schedule.head_dim = 128;
+  for (const auto& [length, count] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{900, 3}, {417, 1}, {256, 20}}) {
+    schedule.whole_groups.push_back({.length = length, .count = count, .local_begin = schedule.num_tokens});
+    schedule.num_tokens += length * count;
+  }
+  const KernelTable deterministic(GetParam(), {}, true);
+  const Inputs x(1, schedule.num_tokens, schedule.num_tokens, 4, 128, type(), 87);
+  const auto flat = [](const at::Tensor& tensor) { return tensor.squeeze(0); };
+  const auto gradients = [&] {
+    const AttentionGradients into = {at::zeros_like(flat(x.q)), at::zeros_like(flat(x.k)), at::zeros_like(flat(x.v))};
+    const at::Tensor out = at::empty_like(flat(x.q));
+    for (const WholeCall& call : deterministic.plan_whole(schedule, x.q.options())) {
+      const at::Tensor lse = deterministic.forward(call, flat(x.q), flat(x.k), flat(x.v), out);
+      deterministic.backward(call, flat(x.grad_out), flat(x.q), flat(x.k), flat(x.v), out, lse, into);
+    }
+    return into;
+  };
+  const AttentionGradients first = gradients();
+  for (int run = 0; run < 10; ++run) {
+    const AttentionGradients again = gradients();
+    ASSERT_TRUE(at::equal(first.q, again.q) && at::equal(first.k, again.k) && at::equal(first.v, again.v)) << run;
+  }
+}
+
 TEST_P(GpuKernel, MoreThanTwoToThe31Elements) {
   if (type() == at::kFloat) GTEST_SKIP() << "24 GiB in fp32";
   const std::int64_t batch = 8'300, length = 2'048, heads = 1;
@@ -298,8 +350,8 @@ TEST(GpuSlices, CopyAndSumBoxes) {
       const auto place = [&](const at::Tensor& tensor) {
         return tensor.narrow(0, at_row, rows).narrow(1, i % 3, 2 + i % 2);
       };
-      copies.copy(place(to), box);
-      copies.add(place(sums), box);
+      copies.copy(whole_box(place(to)), whole_box(box));
+      copies.add({sums, {at_row, rows}, {static_cast<int>(i % 3), static_cast<int>(2 + i % 2)}}, whole_box(box));
       place(wanted).copy_(box);
       place(wanted_sums).add_(box);
     }

@@ -120,6 +120,7 @@ TEST_F(TwoGpus, EveryConfigurationEqualsDenseAttention) {
           problem.placement.exec.waves = waves;
           problem.placement.exec.overlap = overlap;
           problem.placement.exec.keep_kv = seed % 2 == 0;
+          if (seed % 3 == 0) problem.placement.exec.engine = "paper";
           SCOPED_TRACE(text(config) + ", " + std::to_string(length) + " tokens, " + std::to_string(waves) + " waves" +
                        (overlap ? ", overlap" : "") + ", seed " + std::to_string(seed));
           expect_parity(problem, at::kBFloat16, kBf16Floor, flash());
