@@ -65,6 +65,30 @@ def launch_overhead(rows):
     return markdown(["sequences a rank", "begin_step, us", "forward, us", "backward, us", "a layer, us", "goal, us"], out)
 
 
+def launch_overhead_alone(rows):
+    out = [[row["engine"], f"{row['begin_step_us']:.0f}", f"{row['forward_cpu_us']:.0f}", f"{row['backward_cpu_us']:.0f}",
+            f"{row['layer_cpu_us']:.0f}", f"{row['kernels_forward_cpu_us'] + row['kernels_backward_cpu_us']:.0f}"] for row in rows]  # fmt: skip
+    return markdown(["engine", "begin_step, us", "forward, us", "backward, us", "a layer, us", "its kernel calls alone, us"], out)
+
+
+def packing_share(rows):
+    out = [[f"{row['tokens']:,}", row["config"], f"{row['kernels_forward_us'] / 1e3:.2f}", f"{row['forward_us'] / 1e3:.2f}",
+            f"{row['kernels_backward_us'] / 1e3:.2f}", f"{row['backward_us'] / 1e3:.2f}"] for row in rows]  # fmt: skip
+    return markdown(["tokens", "configuration", "kernels forward, ms", "with packing, ms", "kernels backward, ms", "with packing, ms"], out)
+
+
+def deterministic(rows):
+    out = [[row["mix"], row["kernel"], f"{row['backward_us'] / 1e3:.2f}", f"{row['deterministic_backward_us'] / 1e3:.2f}",
+            f"{100 * (row['over'] - 1):+.0f}%"] for row in rows]  # fmt: skip
+    return markdown(["whole sequences", "kernel", "backward, ms", "deterministic, ms", "more"], out)
+
+
+def warm_up(rows):
+    out = [[row["kernels"], row["shapes"], "yes" if row["warmed_up"] else "no", f"{row['warm_up_ms']:.1f}", f"{row['first_layer_ms']:.1f}",
+            f"{row['second_layer_ms']:.1f}"] for row in rows]  # fmt: skip
+    return markdown(["kernels", "new shapes", "warmed up", "warm-up, ms", "first layer, ms", "second layer, ms"], out)
+
+
 TABLES = {
     "gpu-kernels": ("kernel_table", kernel_table),
     "gpu-rates": ("kernel_rates", kernel_rates),
@@ -72,4 +96,8 @@ TABLES = {
     "gpu-layers": ("layer_suites", layer_suites),
     "gpu-exchange-share": ("exchange_share", exchange_share),
     "gpu-launches": ("launch_overhead", launch_overhead),
+    "gpu-launches-alone": ("launch_overhead_alone", launch_overhead_alone),
+    "gpu-packing": ("packing_share", packing_share),
+    "gpu-deterministic": ("deterministic", deterministic),
+    "gpu-warm-up": ("warm_up", warm_up),
 }
