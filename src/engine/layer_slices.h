@@ -15,9 +15,8 @@ inline at::Tensor rows_of(const at::Tensor& tensor, TokenRange rows) {
 }
 
 inline at::Tensor box_of(const at::Tensor& tensor, TokenRange rows, HeadRange heads) {
-  return tensor.as_strided(
-      {rows.count, heads.count, tensor.size(2)}, tensor.strides(),
-      tensor.storage_offset() + rows.begin * tensor.stride(0) + heads.begin * tensor.stride(1));
+  return tensor.as_strided({rows.count, heads.count, tensor.size(2)}, tensor.strides(),
+                           tensor.storage_offset() + rows.begin * tensor.stride(0) + heads.begin * tensor.stride(1));
 }
 
 inline SliceBox box_in(const at::Tensor& tensor, const SliceCopy& copy) { return {tensor, copy.rows, copy.heads}; }
