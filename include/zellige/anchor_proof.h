@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace zellige {
 /// it. All pieces together lie on `ranks` ranks, so some rank holds the mean value or more. When no set of pieces that
 /// one rank may hold (load below the bound, memory within the cap) is worth that much, no placement exists.
 /// A branch parts all placements in two by a count; its two subtrees follow it, "at most" first.
+///
+/// Sand: where `counted` is given, a rank may hold any fraction of the pieces of the buckets from there on. A leaf then
+/// carries prices of load and memory at which no such piece is worth more than it costs, so that what counted pieces
+/// leave of a rank is worth at most its price (docs/concepts/makespan_bound.md).
 struct AnchorProof {
   /// An option of one of the buckets.
   struct OptionRef {
@@ -38,6 +43,12 @@ struct AnchorProof {
     std::int64_t value = 0;
     bool operator==(const HolderValue&) const = default;
   };
+  /// What a microsecond and a byte cost, in units of 2^-kPriceShift of a value of a piece; neither is negative.
+  struct Prices {
+    std::int64_t per_us = 0, per_byte = 0;
+    bool operator==(const Prices&) const = default;
+  };
+  static constexpr int kPriceShift = 20;
   struct Node {
     enum class Kind {
       leaf,
@@ -51,14 +62,16 @@ struct AnchorProof {
     std::vector<OptionValue> option_values;
     std::vector<HolderValue> holder_values;
     std::int64_t split_value = 0;  ///< leaf: what a split sequence is worth less; >= 0
+    std::vector<Prices> prices;    ///< leaf of a proof with sand: each alone is enough where it serves
     bool operator==(const Node&) const = default;
   };
 
   Menu menu = Menu::powers_of_two;
-  std::vector<std::string> buckets;  ///< of the anchors, by name
+  std::vector<std::string> buckets;  ///< of the sequences that it is about, by name
   std::vector<Node> load;            ///< no placement has all loads below anchor_bound; empty: the bound is 0
   Microseconds split_limit;          ///< load limit of round 2
   std::vector<Node> split;           ///< no placement at loads <= split_limit splits fewer than split_bound; empty: 0
+  std::optional<int> counted;        ///< buckets whose pieces are counted one by one; those after them are sand
 
   bool operator==(const AnchorProof&) const = default;
 };

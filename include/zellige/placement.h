@@ -90,6 +90,7 @@ struct Certificate {
   std::optional<SolveStatus> split_status;     ///< sigma_2
   std::optional<Microseconds> makespan_bound;  ///< proved lower bound of the makespan over all placements of the batch
   std::optional<AnchorProof> duals;            ///< proves anchor_bound and split_bound; the own solver's only
+  std::optional<AnchorProof> makespan_duals;   ///< proves makespan_bound, where a proof is needed; `load` alone counts
   /// Round 1's incumbent, where the plan's own anchors do not reach anchor_load; else empty. Rank sets follow from it
   /// (docs/concepts/own_solver.md, Patterns).
   std::vector<RankContent> anchor_placement;

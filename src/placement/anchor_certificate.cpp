@@ -7,9 +7,11 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/json.h"
 #include "placement/pattern_doubt.h"
+#include "placement/sand_doubt.h"
 
 namespace zellige {
 namespace {
@@ -60,8 +62,13 @@ PatternQuestion question_of(const ProofInstance& instance, std::int64_t load_lim
 class TreeCheck {
  public:
   TreeCheck(const ProofInstance& instance, const std::vector<Node>& tree, std::int64_t load_limit_us,
-            std::optional<std::int64_t> splits_most, std::int64_t& work)
-      : instance_(instance), tree_(tree), load_limit_us_(load_limit_us), splits_most_(splits_most), work_(work) {
+            std::optional<std::int64_t> splits_most, std::optional<std::size_t> counted, std::int64_t& work)
+      : instance_(instance),
+        tree_(tree),
+        load_limit_us_(load_limit_us),
+        splits_most_(splits_most),
+        counted_(counted),
+        work_(work) {
     for (const auto& group : instance.groups) {
       for (const auto& option : group.options) {
         unit_ = std::lcm(unit_, static_cast<std::int64_t>(option.degree));
@@ -207,7 +214,9 @@ class TreeCheck {
     const auto mean = static_cast<std::int64_t>((total - 1) / instance_.ranks);
     const PatternQuestion question =
         question_of(instance_, load_limit_us_, limits, piece_values, node.holder_values, step_options, unit_, mean);
-    switch (is_worth_more(question, work_)) {
+    if (counted_ && !node.holder_values.empty()) return at(index, "holders have no value beside sand");
+    switch (counted_ ? is_worth_more_over_sand(question, *counted_, node.prices, work_)
+                     : is_worth_more(question, work_)) {
       case PatternVerdict::none: return "";
       case PatternVerdict::exists:
         return at(index, "a rank may hold pieces worth more than the mean of " + std::to_string(mean));
@@ -221,6 +230,7 @@ class TreeCheck {
   const std::vector<Node>& tree_;
   std::int64_t load_limit_us_;
   std::optional<std::int64_t> splits_most_;
+  std::optional<std::size_t> counted_;
   std::int64_t& work_;
   std::int64_t unit_ = 1;
   std::size_t next_ = 0;
@@ -249,13 +259,92 @@ std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstanc
 }
 
 std::string why_not_proved(const ProofInstance& instance, const std::vector<AnchorProof::Node>& tree,
-                           std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work) {
+                           std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work,
+                           std::optional<std::size_t> counted) {
   if (load_limit_us < 0 || (splits_most && *splits_most < 0)) return "";  // nothing is below zero
   if (std::any_of(instance.groups.begin(), instance.groups.end(), [](const auto& g) { return g.options.empty(); })) {
     return "";  // a sequence that fits no rank
   }
-  return TreeCheck(instance, tree, load_limit_us, splits_most, work).run();
+  return TreeCheck(instance, tree, load_limit_us, splits_most, counted, work).run();
 }
+
+namespace {
+
+/// What a proof of the plan is about, and why it is about nothing that the checker can read.
+class ProofReader {
+ public:
+  /// @param field  in the certificate
+  ProofReader(const Plan& plan, const AnchorProof& proof, std::string field, Findings& findings)
+      : plan_(plan), proof_(proof), field_(std::move(field)), findings_(findings) {}
+
+  bool refuse(const std::string& what) {
+    findings_.add(Violation::false_bound, "certificate." + field_ + ": " + what);
+    return false;
+  }
+
+  /// @param wanted  [buckets of the profile] whose sequences the proof must be about, all of them
+  bool read(const Batch& batch, const Profile& profile, const std::vector<BucketIndex>& bucket_of,
+            const std::vector<bool>& wanted) {
+    if (proof_.menu != Menu::powers_of_two && proof_.menu != Menu::all) {
+      return refuse("menu is number " + std::to_string(static_cast<int>(proof_.menu)));
+    }
+    const auto& buckets = profile.catalog.buckets;
+    instance.ranks = batch.ranks;
+    instance.memory_cap_bytes = profile.memory_cap().value;
+    std::vector<int> group_of(buckets.size(), -1);
+    for (std::size_t g = 0; g < proof_.buckets.size(); ++g) {
+      const auto it = std::find_if(buckets.begin(), buckets.end(),
+                                   [&](const Bucket& bucket) { return bucket.name == proof_.buckets[g]; });
+      if (it == buckets.end()) return refuse("the profile has no bucket " + in_quotes(proof_.buckets[g]));
+      const auto bucket = static_cast<BucketIndex>(it - buckets.begin());
+      if (!wanted[bucket]) return refuse("bucket " + in_quotes(it->name) + " is no anchors'");
+      if (group_of[bucket] >= 0) return refuse("bucket " + in_quotes(it->name) + " comes twice");
+      group_of[bucket] = static_cast<int>(g);
+      std::vector<ProofInstance::Option> options;
+      const auto& allowed =
+          menus_.emplace(it->name, menu(profile.catalog.model, it->tokens, batch.ranks, proof_.menu)).first->second;
+      for (const Configuration config : allowed) {
+        const Price* price = profile.find(bucket, config);
+        if (price == nullptr) continue;
+        const PieceLoads piece = piece_loads(*price, plan_.load_model);
+        options.push_back({config, config.degree(), piece.time_us, price->memory.value, piece.exchange_us});
+      }
+      instance.groups.push_back({0, needed_options(options, instance.memory_cap_bytes)});
+    }
+    for (const BucketIndex bucket : bucket_of) {
+      if (!wanted[bucket]) continue;
+      if (group_of[bucket] < 0)
+        return refuse("the sequences of bucket " + in_quotes(buckets[bucket].name) + " are missing");
+      ++instance.groups[group_of[bucket]].count;
+    }
+    return true;
+  }
+
+  /// The bounds are bounds of this plan only when the plan takes its options from the menu.
+  bool keeps_menu() {
+    for (const PlacedSequence& sequence : plan_.placement.sequences) {
+      const auto menu_of = menus_.find(sequence.bucket);
+      if (menu_of == menus_.end()) continue;
+      const std::vector<Configuration>& allowed = menu_of->second;
+      if (std::find(allowed.begin(), allowed.end(), sequence.config) == allowed.end()) {
+        return refuse("sequence " + in_quotes(sequence.id) + " takes " + text(sequence.config) +
+                      ", which is not on the menu that the bounds are for");
+      }
+    }
+    return true;
+  }
+
+  ProofInstance instance;
+
+ private:
+  const Plan& plan_;
+  const AnchorProof& proof_;
+  std::string field_;
+  Findings& findings_;
+  std::unordered_map<std::string_view, std::vector<Configuration>> menus_;
+};
+
+}  // namespace
 
 bool check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& profile,
                         const std::vector<BucketIndex>& bucket_of, const std::vector<bool>& is_anchor,
@@ -263,72 +352,51 @@ bool check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& pro
   if (!plan.certificate.duals) return false;
   const AnchorProof& proof = *plan.certificate.duals;
   const Certificate& certificate = plan.certificate;
-  const auto refuse = [&](const std::string& what) {
-    findings.add(Violation::false_bound, "certificate.duals: " + what);
-    return false;
-  };
-  if (proof.menu != Menu::powers_of_two && proof.menu != Menu::all) {
-    return refuse("menu is number " + std::to_string(static_cast<int>(proof.menu)));
-  }
-  const auto& buckets = profile.catalog.buckets;
-  ProofInstance instance;
-  instance.ranks = batch.ranks;
-  instance.memory_cap_bytes = profile.memory_cap().value;
-  std::unordered_map<std::string_view, std::vector<Configuration>> menus;
-  std::vector<int> group_of(buckets.size(), -1);
-  for (std::size_t g = 0; g < proof.buckets.size(); ++g) {
-    const auto it = std::find_if(buckets.begin(), buckets.end(),
-                                 [&](const Bucket& bucket) { return bucket.name == proof.buckets[g]; });
-    if (it == buckets.end()) return refuse("the profile has no bucket " + in_quotes(proof.buckets[g]));
-    const auto bucket = static_cast<BucketIndex>(it - buckets.begin());
-    if (!is_anchor[bucket]) return refuse("bucket " + in_quotes(it->name) + " is no anchors'");
-    if (group_of[bucket] >= 0) return refuse("bucket " + in_quotes(it->name) + " comes twice");
-    group_of[bucket] = static_cast<int>(g);
-    std::vector<ProofInstance::Option> options;
-    const auto& allowed =
-        menus.emplace(it->name, menu(profile.catalog.model, it->tokens, batch.ranks, proof.menu)).first->second;
-    for (const Configuration config : allowed) {
-      const Price* price = profile.find(bucket, config);
-      if (price == nullptr) continue;
-      const PieceLoads piece = piece_loads(*price, plan.load_model);
-      options.push_back({config, config.degree(), piece.time_us, price->memory.value, piece.exchange_us});
-    }
-    instance.groups.push_back({0, needed_options(options, instance.memory_cap_bytes)});
-  }
-  for (const BucketIndex bucket : bucket_of) {
-    if (!is_anchor[bucket]) continue;
-    if (group_of[bucket] < 0)
-      return refuse("the anchors of bucket " + in_quotes(buckets[bucket].name) + " are missing");
-    ++instance.groups[group_of[bucket]].count;
-  }
+  ProofReader reader(plan, proof, "duals", findings);
+  if (!reader.read(batch, profile, bucket_of, is_anchor)) return false;
+  if (proof.counted) return reader.refuse("counted is for makespan_duals only");
   std::int64_t work = kVerifyWork;
   bool is_proved = true;
   if (certificate.anchor_bound && certificate.anchor_bound->value > 0) {
-    const std::string why = why_not_proved(instance, proof.load, certificate.anchor_bound->value - 1, {}, work);
+    const std::string why = why_not_proved(reader.instance, proof.load, certificate.anchor_bound->value - 1, {}, work);
     if (!why.empty()) {
-      is_proved =
-          refuse("load does not prove anchor_bound_us " + std::to_string(certificate.anchor_bound->value) + ": " + why);
+      is_proved = reader.refuse("load does not prove anchor_bound_us " +
+                                std::to_string(certificate.anchor_bound->value) + ": " + why);
     }
   }
   if (certificate.split_bound && *certificate.split_bound > 0) {
-    const std::string why = why_not_proved(instance, proof.split, proof.split_limit.value,
+    const std::string why = why_not_proved(reader.instance, proof.split, proof.split_limit.value,
                                            std::int64_t{*certificate.split_bound} - 1, work);
     if (!why.empty()) {
-      refuse("split does not prove split_bound " + std::to_string(*certificate.split_bound) + " at loads up to " +
-             std::to_string(proof.split_limit.value) + ": " + why);
+      reader.refuse("split does not prove split_bound " + std::to_string(*certificate.split_bound) +
+                    " at loads up to " + std::to_string(proof.split_limit.value) + ": " + why);
     }
   }
-  // The bounds are bounds of this plan only when the plan takes its anchors' options from the menu.
-  for (const PlacedSequence& sequence : plan.placement.sequences) {
-    const auto menu_of = menus.find(sequence.bucket);
-    if (menu_of == menus.end()) continue;
-    const std::vector<Configuration>& allowed = menu_of->second;
-    if (std::find(allowed.begin(), allowed.end(), sequence.config) == allowed.end()) {
-      return refuse("sequence " + in_quotes(sequence.id) + " takes " + text(sequence.config) +
-                    ", which is not on the menu that the bounds are for");
-    }
+  return reader.keeps_menu() && is_proved;
+}
+
+bool check_makespan_proof(const Plan& plan, const Batch& batch, const Profile& profile,
+                          const std::vector<BucketIndex>& bucket_of, Findings& findings) {
+  if (!plan.certificate.makespan_duals) return false;
+  const AnchorProof& proof = *plan.certificate.makespan_duals;
+  ProofReader reader(plan, proof, "makespan_duals", findings);
+  if (!plan.certificate.makespan_bound) return reader.refuse("there is no makespan_bound_us that they prove");
+  const std::vector<bool> all(profile.catalog.buckets.size(), true);
+  if (!reader.read(batch, profile, bucket_of, all)) return false;
+  const auto buckets = static_cast<int>(proof.buckets.size());
+  if (proof.counted && (*proof.counted < 0 || *proof.counted > buckets)) {
+    return reader.refuse("counted is " + std::to_string(*proof.counted) + " of " + std::to_string(buckets) +
+                         " buckets");
   }
-  return is_proved;
+  std::optional<std::size_t> counted;
+  if (proof.counted) counted = static_cast<std::size_t>(*proof.counted);
+  std::int64_t work = kVerifyWork;
+  const Microseconds bound = *plan.certificate.makespan_bound;
+  const std::string why = why_not_proved(reader.instance, proof.load, bound.value - 1, {}, work, counted);
+  if (!why.empty()) {
+    return reader.refuse("load does not prove makespan_bound_us " + std::to_string(bound.value) + ": " + why);
+  }
+  return reader.keeps_menu();
 }
 
 }  // namespace zellige

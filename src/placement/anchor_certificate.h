@@ -42,9 +42,11 @@ std::vector<ProofInstance::Option> needed_options(const std::vector<ProofInstanc
 
 /// Whether `tree` refutes every placement with loads <= `load_limit_us`, memory within the cap and, where given, at
 /// most `splits_most` split sequences: empty, or why not. Exact: integers only, nothing of a solver's.
-/// @param work  steps that may be taken, counted down
+/// @param work     steps that may be taken, counted down
+/// @param counted  groups whose pieces are counted; those after them are sand (AnchorProof::counted). None: all
 std::string why_not_proved(const ProofInstance& instance, const std::vector<AnchorProof::Node>& tree,
-                           std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work);
+                           std::int64_t load_limit_us, std::optional<std::int64_t> splits_most, std::int64_t& work,
+                           std::optional<std::size_t> counted = {});
 
 /// Judges `certificate.duals`: both bounds must be what the proofs prove, of all anchors.
 /// @param bucket_of  [sequences of the batch] bucket in the profile's catalog
@@ -53,5 +55,10 @@ std::string why_not_proved(const ProofInstance& instance, const std::vector<Anch
 bool check_anchor_proof(const Plan& plan, const Batch& batch, const Profile& profile,
                         const std::vector<BucketIndex>& bucket_of, const std::vector<bool>& is_anchor,
                         Findings& findings);
+
+/// Judges `certificate.makespan_duals`: makespan_bound must be what they prove, of all sequences of the batch.
+/// @return whether makespan_bound is proved
+bool check_makespan_proof(const Plan& plan, const Batch& batch, const Profile& profile,
+                          const std::vector<BucketIndex>& bucket_of, Findings& findings);
 
 }  // namespace zellige

@@ -50,6 +50,11 @@ OrderedJson to_json(const Node& node) {
     json["holder_values"] = std::move(values);
   }
   if (node.split_value != 0) json["split_value"] = node.split_value;
+  if (!node.prices.empty()) {
+    OrderedJson prices = OrderedJson::array();
+    for (const auto& [per_us, per_byte] : node.prices) prices.push_back({per_us, per_byte});
+    json["prices"] = std::move(prices);
+  }
   return json;
 }
 
@@ -104,6 +109,13 @@ Node read_node(const JsonValue& value, std::size_t buckets) {
     }
   }
   if (object.has("split_value")) node.split_value = object.at("split_value").integer(0);
+  if (object.has("prices")) {
+    for (const JsonValue& item : object.at("prices").array()) {
+      const auto pair = item.array();
+      if (pair.size() != 2) item.refuse("it must be [price of a microsecond, price of a byte]");
+      node.prices.push_back({pair[0].integer(0), pair[1].integer(0)});
+    }
+  }
   object.finish();
   return node;
 }
@@ -120,6 +132,7 @@ OrderedJson to_json(const AnchorProof& proof) {
   OrderedJson json;
   json["menu"] = std::string(proof.menu == Menu::all ? kAll : kPowersOfTwo);
   json["buckets"] = proof.buckets;
+  if (proof.counted) json["counted"] = *proof.counted;
   json["load"] = to_json(proof.load);
   json["split_limit_us"] = proof.split_limit.value;
   json["split"] = to_json(proof.split);
@@ -136,6 +149,9 @@ AnchorProof read_anchor_proof(const JsonValue& value) {
     menu.refuse("it must be powers-of-two or all");
   }
   for (const JsonValue& item : object.at("buckets").array()) proof.buckets.push_back(item.string());
+  if (object.has("counted")) {
+    proof.counted = static_cast<int>(object.at("counted").integer(0, static_cast<std::int64_t>(proof.buckets.size())));
+  }
   proof.load = read_tree(object.at("load"), proof.buckets.size());
   proof.split_limit = {object.at("split_limit_us").integer(0)};
   proof.split = read_tree(object.at("split"), proof.buckets.size());

@@ -53,6 +53,7 @@ class ClaimCheck {
   void run() {
     check_method();
     duals_prove_load_ = check_anchor_proof(plan_, batch_, profile_, bucket_of_, is_anchor_, findings_);
+    duals_prove_makespan_ = check_makespan_proof(plan_, batch_, profile_, bucket_of_, findings_);
     check_anchor_load();
     check_anchor_bound();
     check_split_limit();
@@ -206,6 +207,7 @@ class ClaimCheck {
       findings_.add(Violation::wrong_status, "status is feasible although makespan_us equals makespan_bound_us " +
                                                  std::to_string(bound->value) + "; that is optimal");
     }
+    if (duals_prove_makespan_ || certificate_.makespan_duals) return;  // those have been judged
     // All anchors are placed, so a bound of their largest load is one of the makespan.
     if (duals_prove_load_ && certificate_.anchor_bound && bound->value <= certificate_.anchor_bound->value) return;
     const ProofInstance all = instance_of(batch_, profile_, bucket_of_, std::vector<bool>(is_anchor_.size(), true),
@@ -235,7 +237,7 @@ class ClaimCheck {
   Choice choice_;
   ProofInstance anchors_;
   std::optional<Wide> plan_anchor_load_;
-  bool duals_prove_load_ = false;
+  bool duals_prove_load_ = false, duals_prove_makespan_ = false;
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ OrderedJson to_json(const Certificate& certificate) {
   json["split_status"] = to_json(certificate.split_status);
   json["makespan_bound_us"] = to_json(certificate.makespan_bound);
   if (certificate.duals) json["duals"] = to_json(*certificate.duals);
+  if (certificate.makespan_duals) json["makespan_duals"] = to_json(*certificate.makespan_duals);
   if (certificate.anchor_buckets) json["anchor_buckets"] = *certificate.anchor_buckets;
   if (!certificate.anchor_placement.empty()) {
     OrderedJson ranks = OrderedJson::array();
@@ -212,6 +213,9 @@ Certificate read_certificate(const JsonValue& value) {
   proved("makespan_bound_us", [&](const JsonValue& item) { certificate.makespan_bound = Microseconds{amount(item)}; });
   if (object.has("duals")) {
     proved("duals", [&](const JsonValue& item) { certificate.duals = read_anchor_proof(item); });
+  }
+  if (object.has("makespan_duals")) {
+    proved("makespan_duals", [&](const JsonValue& item) { certificate.makespan_duals = read_anchor_proof(item); });
   }
   if (object.has("anchor_buckets")) {
     certificate.anchor_buckets.emplace();

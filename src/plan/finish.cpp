@@ -46,8 +46,25 @@ std::vector<RankContent> rank_contents(const Problem& problem, const CountSoluti
   return contents;
 }
 
+namespace {
+
+/// A bound that is close to the makespan where one can be proved in some milliseconds, else the best of those.
+ProvedBound proved_bound(const Problem& whole_batch, std::int64_t least_us, std::int64_t makespan_us,
+                         const Profile& profile, const PlanOptions& options, const Deadline& deadline) {
+  const std::int64_t enough = bound_enough_for(makespan_us);
+  if (least_us >= enough || deadline.is_over()) return {};
+  MakespanProver prover(whole_batch, makespan_us, deadline);
+  const std::int64_t work = proof_work(whole_batch.ranks);
+  if (!prover.prove(enough, work)) prover.raise(least_us, enough, work);
+  if (prover.bound_us() <= least_us) return {};
+  return {prover.bound_us(), prover.proof(profile, options.menu)};
+}
+
+}  // namespace
+
 void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& batch, const Profile& profile,
-                 const Problem& whole_batch, const PlanOptions& options, const Deadline& deadline) {
+                 const Problem& whole_batch, const PlanOptions& options, const Deadline& deadline,
+                 const ProvedBound& known) {
   plan.placement.ranks = batch.ranks;
   plan.placement.model = batch.catalog.model;
   plan.placement.exec = options.exec;
@@ -70,6 +87,12 @@ void finish_with(Plan& plan, std::vector<Assignment> assignments, const Batch& b
   std::int64_t bound = load_lower_bound(whole_batch, plan.makespan.value);
   // All anchors are placed, so a proved bound of their largest load is one of the makespan.
   if (plan.certificate.duals) bound = std::max(bound, plan.certificate.anchor_bound->value);
+  const ProvedBound proved =
+      known.us > 0 ? known : proved_bound(whole_batch, bound, plan.makespan.value, profile, options, deadline);
+  if (proved.us > bound) {
+    bound = proved.us;
+    plan.certificate.makespan_duals = proved.duals;
+  }
   plan.certificate.makespan_bound = Microseconds{bound};
   if (bound == plan.makespan.value) plan.status = PlanStatus::optimal;
   plan.solve_time = Microseconds{static_cast<std::int64_t>(deadline.elapsed_s() * 1e6)};

@@ -49,6 +49,10 @@ class Repair {
   void set_bound(std::int64_t bound_us);
   /// Takes a placement when it keeps the cap and is better by more than `margin_us`.
   bool offer(CountSolution candidate, std::int64_t margin_us, const Repaired& from);
+  /// Tries to prove that the best placement is close; one linear program, so it comes before every search for a better.
+  void prove_close();
+  void raise_bound();
+  void search();
   void level_start();
   void anchors_over_sand();
   void whole_on_own_solver();
@@ -64,6 +68,8 @@ class Repair {
   const Deadline& deadline_;
   std::int64_t times_ = 1;
   std::int64_t bound_us_ = 0, target_us_ = 0;
+  std::optional<MakespanProver> prover_;
+  ProvedBound whole_bound_;         // of the own solver on the whole batch
   std::int64_t sand_level_us_ = 0;  // that the fillers would come to over the anchors of step 2
   std::optional<CountSolution> best_;
   Value best_value_;
@@ -85,9 +91,25 @@ bool Repair::offer(CountSolution candidate, std::int64_t margin_us, const Repair
   if (has_placement() && value.makespan_us >= best_value_.makespan_us - margin_us) return false;
   best_ = std::move(candidate);
   best_value_ = value;
-  result_ = from;
+  result_ = from;  // the bound is filled in at the end
   result_.status = Repaired::Status::better;
   return true;
+}
+
+void Repair::prove_close() {
+  if (is_close() || !has_placement() || deadline_.is_over()) return;
+  if (!prover_) prover_.emplace(whole_, best_value_.makespan_us, deadline_);
+  // A limit with a fractional placement has been asked about.
+  const std::int64_t enough = bound_enough_for(best_value_.makespan_us);
+  if (prover_->patterns_us() > 0 && enough > prover_->patterns_us()) return;
+  if (prover_->prove(enough, proof_work(whole_.ranks))) set_bound(prover_->bound_us());
+}
+
+void Repair::raise_bound() {
+  if (is_close() || !has_placement() || deadline_.is_over()) return;
+  if (!prover_) prover_.emplace(whole_, best_value_.makespan_us, deadline_);
+  prover_->raise(bound_us_, bound_enough_for(best_value_.makespan_us), proof_work(whole_.ranks));
+  set_bound(prover_->bound_us());
 }
 
 void Repair::level_start() {
@@ -211,7 +233,10 @@ void Repair::whole_on_own_solver() {
   AnchorResult result = place_anchors_own(whole_, *task_.profile, options_, deadline_);
   is_refuted_by_own_ = result.status == AnchorResult::Status::infeasible;
   if (result.status != AnchorResult::Status::solved) return;
-  set_bound(result.certificate.anchor_bound->value);
+  if (result.certificate.duals) {
+    whole_bound_ = {result.certificate.anchor_bound->value, result.certificate.duals};
+    set_bound(whole_bound_.us);
+  }
   Repaired from;
   from.certificate = whole_certificate(result);
   from.solver = "own";
@@ -250,23 +275,38 @@ void Repair::whole_on_cp_sat() {
   result_.reason = std::move(result.reason);
 }
 
-Repaired Repair::run() {
-  if (task_.start) {
-    best_ = *task_.start;
-    best_value_ = {largest_load(whole_, *best_), num_split(whole_, *best_)};
-  }
-  set_bound(load_lower_bound(whole_, has_placement() ? best_value_.makespan_us : kNoLoadLimit));
-  if (is_close()) return result_;
+void Repair::search() {
   if (task_.start) level_start();
+  prove_close();
   if (!is_close() && !deadline_.is_over()) anchors_over_sand();
+  prove_close();
   if (!is_close() && !deadline_.is_over()) whole_on_own_solver();
+  prove_close();
   // Fillers that came to the sand's level leave nothing to gain but by other anchors.
   const bool is_level =
       has_placement() && best_value_.makespan_us <= relaxed_load(sand_level_us_, kRepairTolerance / 2);
   if (!is_close() && !is_level && !is_refuted_by_own_ && !deadline_.is_over()) whole_by_list_scheduling();
   if (!has_placement()) whole_on_cp_sat();
+  raise_bound();
+}
+
+Repaired Repair::run() {
+  if (task_.start) {
+    best_ = *task_.start;
+    best_value_ = {largest_load(whole_, *best_), num_split(whole_, *best_)};
+  }
+  const std::int64_t simple_us = load_lower_bound(whole_, has_placement() ? best_value_.makespan_us : kNoLoadLimit);
+  set_bound(simple_us);
+  prove_close();
+  if (!is_close()) search();
   if (!has_placement() && result_.status == Repaired::Status::unchanged) result_.status = Repaired::Status::unknown;
   result_.overflow = overflow_words_;
+  result_.bound.us = bound_us_;
+  if (prover_ && prover_->bound_us() == bound_us_ && bound_us_ > simple_us) {
+    result_.bound.duals = prover_->proof(*task_.profile, options_.menu);
+  } else if (whole_bound_.us == bound_us_ && bound_us_ > simple_us) {
+    result_.bound.duals = whole_bound_.duals;
+  }
   if (result_.status == Repaired::Status::unknown && is_refuted_by_own_) {
     // Its search was complete, but leaves no proof that the checker could verify: not called infeasible.
     result_.reason = "the own solver searched all placements of these " + std::to_string(whole_.num_sequences()) +

@@ -10,6 +10,7 @@
 
 #include "plan/anchor.h"
 #include "plan/count_solution.h"
+#include "plan/makespan_proof.h"
 
 namespace zellige {
 
@@ -31,14 +32,12 @@ struct Repaired {
   CountSolution solution;  ///< of `whole`; with Status::better only
   /// The certificate of a solve over the whole batch, where that is what the placement comes from.
   std::optional<Certificate> certificate;
+  ProvedBound bound;           ///< of all placements of the batch, also where nothing was changed
   bool fillers_split = false;  ///< by list scheduling: no rounds speak of it
   std::string solver;          ///< "own", "cp-sat" or "greedy"
   std::string reason;          ///< infeasible, unknown
   std::string overflow;  ///< without a placement: which ranks the closest attempt had over the cap, and by how much
 };
-
-/// How far over a proved bound a makespan is left alone: 0.1%.
-inline constexpr double kRepairTolerance = 1e-3;
 
 /// Repair beyond the paper (docs/concepts/anchor_filler.md): when the two-stage plan is more than kRepairTolerance over
 /// the proved bound, or there is none because memory got in the way, in this order until it is close enough:

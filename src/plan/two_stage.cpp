@@ -244,7 +244,7 @@ class TwoStage final : public Planner {
                          plan.certificate.split_status == SolveStatus::optimal;
         plan.solver = repaired.solver;
         assign(whole, repaired.solution, assignments);
-        finish_with(plan, std::move(assignments), batch, profile, whole, options, deadline);
+        finish_with(plan, std::move(assignments), batch, profile, whole, options, deadline, repaired.bound);
         return plan;
       }
     }
@@ -264,7 +264,7 @@ class TwoStage final : public Planner {
     for (std::size_t f = 0; f < fillers.size(); ++f) {
       assignments[fillers[f].sequence] = {Configuration{}, {packed.rank[f]}};
     }
-    finish_with(plan, std::move(assignments), batch, profile, whole, options, deadline);
+    finish_with(plan, std::move(assignments), batch, profile, whole, options, deadline, repaired.bound);
     return plan;
   }
 

@@ -41,6 +41,9 @@ TEST(PlanSchema, TakesWhatWeWrite) {
   leaf.holder_values = {{{0, {2, 1, 1}}, 3, 8}};
   leaf.split_value = 9;
   plan.certificate.duals = AnchorProof{Menu::all, {"480p10s"}, {branch, leaf, leaf}, {10}, {leaf}};
+  leaf.holder_values.clear();
+  leaf.prices = {{3, 4}, {0, 5}};
+  plan.certificate.makespan_duals = AnchorProof{Menu::powers_of_two, {"480p10s"}, {leaf}, {}, {}, 1};
   EXPECT_EQ(why_not_schema(Json::parse(plan_json(plan)), kSchema), "");
 }
 
