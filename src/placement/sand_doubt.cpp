@@ -46,6 +46,11 @@ class SandDoubt {
   }
 
  private:
+  /// Of a rank. What sand exchanges is not counted, so that the answer can only be "exists" too often.
+  struct Room {
+    std::int64_t load_us, memory_bytes, exchange_us;
+  };
+
   bool serves(const AnchorProof::Prices& price) const {
     if (price.per_us < 0 || price.per_byte < 0 || price.per_us > kMostPrice || price.per_byte > kMostPrice)
       return false;
@@ -82,13 +87,12 @@ class SandDoubt {
     }
   }
 
-  PatternVerdict grow(std::size_t depth, Wide value, std::int64_t load_left, std::int64_t memory_left,
-                      std::int64_t taken, std::int64_t left) {
+  PatternVerdict grow(std::size_t depth, Wide value, Room room, std::int64_t taken, std::int64_t left) {
     for (std::size_t i = 0; i < prices_.size(); ++i) {
       if (--work_ < 0) return PatternVerdict::out_of_work;
       const std::size_t p = i == 0 ? last_ : i == last_ ? 0 : i;
-      if ((value << AnchorProof::kPriceShift) + Wide{prices_[p].per_us} * load_left +
-              Wide{prices_[p].per_byte} * memory_left + rest_[depth * prices_.size() + p] <
+      if ((value << AnchorProof::kPriceShift) + Wide{prices_[p].per_us} * room.load_us +
+              Wide{prices_[p].per_byte} * room.memory_bytes + rest_[depth * prices_.size() + p] <
           aim_) {
         last_ = p;
         return PatternVerdict::none;
@@ -103,9 +107,10 @@ class SandDoubt {
     if (kind.memory_bytes > 0) pieces = std::min(pieces, room.memory_bytes / kind.memory_bytes);
     if (kind.exchange_us > 0) pieces = std::min(pieces, room.exchange_us / kind.exchange_us);
     for (pieces = std::max<std::int64_t>(0, pieces); pieces >= 0; --pieces) {
+      const Room rest{room.load_us - pieces * kind.time_us, room.memory_bytes - pieces * kind.memory_bytes,
+                      room.exchange_us - pieces * kind.exchange_us};
       const PatternVerdict verdict =
-          grow(depth + 1, value + Wide{pieces} * kind.value, load_left - pieces * kind.time_us,
-               memory_left - pieces * kind.memory_bytes, taken + pieces, left - pieces);
+          grow(depth + 1, value + Wide{pieces} * kind.value, rest, taken + pieces, left - pieces);
       if (verdict != PatternVerdict::none) return verdict;
     }
     return PatternVerdict::none;

@@ -24,7 +24,7 @@ ProofInstance instance_of(const Problem& whole) {
   for (const Group& group : whole.groups) {
     std::vector<ProofInstance::Option> options;
     for (const Option& option : group.options) {
-      options.push_back({option.config, option.degree, option.time_us, option.memory_bytes});
+      options.push_back({option.config, option.degree, option.time_us, option.memory_bytes, option.exchange_us});
     }
     instance.groups.push_back({group.count(), needed_options(options, whole.memory_cap_bytes)});
   }

@@ -85,11 +85,13 @@ bool WholeLp::is_allowed(const Pattern& pattern, const TailBox& box) const {
 }
 
 void WholeLp::add_pattern(Pattern pattern) {
-  pattern.counted_us = pattern.sand_us = 0;
+  pattern.counted_us = pattern.sand_us = pattern.exchange_us = 0;
   for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
     for (std::size_t j = 0; j < pattern.pieces[g].size(); ++j) {
       const double time = pattern.pieces[g][j] * as_double(instance_.groups[g].options[j].time_us);
       (g < counted_ ? pattern.counted_us : pattern.sand_us) += time;
+      if (g < counted_)
+        pattern.exchange_us += pattern.pieces[g][j] * as_double(instance_.groups[g].options[j].exchange_us);
     }
   }
   pool_.push_back(std::move(pattern));
@@ -102,8 +104,8 @@ void WholeLp::add_starts() {
   for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
     for (std::size_t j = 0; j < instance_.groups[g].options.size(); ++j) {
       const auto& option = instance_.groups[g].options[j];
-      if (option.time_us > limit_us_) continue;
-      double most = as_double(limit_us_) / as_double(option.time_us);
+      if (option.load_us() > limit_us_) continue;
+      double most = as_double(limit_us_) / as_double(option.load_us());
       if (option.memory_bytes > 0) {
         most = std::min(most, as_double(instance_.memory_cap_bytes) / as_double(option.memory_bytes));
       }
@@ -121,12 +123,13 @@ void WholeLp::set_kinds(const TailBox& box) {
   for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
     const auto& options = instance_.groups[g].options;
     for (std::size_t j = 0; j < options.size(); ++j) {
-      if (options[j].time_us > limit_us_) continue;
+      if (options[j].load_us() > limit_us_) continue;
       const std::int64_t later = j + 1 < options.size() ? box.least[g][j + 1] : 0;
       const Kind kind{static_cast<int>(g),
                       static_cast<int>(j),
                       as_double(options[j].time_us) / as_double(limit_us_),
                       as_double(options[j].memory_bytes) / cap,
+                      as_double(options[j].exchange_us) / as_double(limit_us_),
                       0,
                       instance_.groups[g].count - later,
                       box.most[g][j]};
@@ -219,14 +222,14 @@ void WholeLp::make_prices() {
 }
 
 /// Appends the pattern under way, with the sand that is best on what is left.
-void WholeLp::note(double load_left, double memory_left) {
+void WholeLp::note(const Room& room) {
   Pattern pattern;
   for (const auto& group : instance_.groups) pattern.pieces.emplace_back(group.options.size(), 0);
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     pattern.pieces[kinds_[i].group][kinds_[i].option] = as_double(pieces_[i]);
   }
   std::size_t least = 0;
-  const auto cost = [&](const Prices& prices) { return prices.load * load_left + prices.memory * memory_left; };
+  const auto cost = [&](const Prices& prices) { return prices.load * room.load + prices.memory * room.memory; };
   for (std::size_t k = 1; k < sand_prices_; ++k) {
     if (cost(prices_[k]) < cost(prices_[least])) least = k;
   }
@@ -237,24 +240,23 @@ void WholeLp::note(double load_left, double memory_left) {
   if (prices.left >= 0 && prices.right >= 0) {
     const Kind &a = sand_[prices.left], &b = sand_[prices.right];
     const double determinant = a.time * b.memory - a.memory * b.time;
-    put(prices.left, (load_left * b.memory - memory_left * b.time) / determinant);
-    put(prices.right, (memory_left * a.time - load_left * a.memory) / determinant);
+    put(prices.left, (room.load * b.memory - room.memory * b.time) / determinant);
+    put(prices.right, (room.memory * a.time - room.load * a.memory) / determinant);
   } else if (prices.right >= 0) {
-    put(prices.right, load_left / sand_[prices.right].time);
+    put(prices.right, room.load / sand_[prices.right].time);
   } else if (prices.left >= 0) {
-    put(prices.left, memory_left / sand_[prices.left].memory);
+    put(prices.left, room.memory / sand_[prices.left].memory);
   }
   found_.push_back(std::move(pattern));
 }
 
-void WholeLp::grow(std::size_t depth, double value, double load_left, double memory_left, std::int64_t taken,
-                   std::int64_t left) {
+void WholeLp::grow(std::size_t depth, double value, Room room, std::int64_t taken, std::int64_t left) {
   if (++work_ > work_end_) stopped_ = true;
   if (stopped_) return;
   double most = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i < prices_.size(); ++i) {
     const std::size_t k = i == 0 ? last_pruner_ : i == last_pruner_ ? 0 : i;
-    const double bound = value + prices_[k].load * load_left + prices_[k].memory * memory_left + rest_[depth][k];
+    const double bound = value + prices_[k].load * room.load + prices_[k].memory * room.memory + rest_[depth][k];
     if (bound <= best_) {
       last_pruner_ = k;
       return;
@@ -263,7 +265,7 @@ void WholeLp::grow(std::size_t depth, double value, double load_left, double mem
   }
   if (depth == kinds_.size()) {
     best_ = most;
-    note(load_left, memory_left);
+    note(room);
     work_end_ = std::min(work_end_, work_ + kWorkAfterFound);
     return;
   }
@@ -272,13 +274,15 @@ void WholeLp::grow(std::size_t depth, double value, double load_left, double mem
   left = std::min(left, kind.after_most);
   constexpr double kRoom = 1e-12;
   auto pieces = std::min(left, kind.before_most - taken);
-  pieces = std::min(pieces, static_cast<std::int64_t>((load_left + kRoom) / kind.time));
-  if (kind.memory > 0) pieces = std::min(pieces, static_cast<std::int64_t>((memory_left + kRoom) / kind.memory));
+  pieces = std::min(pieces, static_cast<std::int64_t>((room.load + kRoom) / kind.time));
+  if (kind.memory > 0) pieces = std::min(pieces, static_cast<std::int64_t>((room.memory + kRoom) / kind.memory));
+  if (kind.exchange > 0) pieces = std::min(pieces, static_cast<std::int64_t>((room.exchange + kRoom) / kind.exchange));
   if (kind.value <= 0) pieces = 0;
   for (pieces = std::max<std::int64_t>(0, pieces); pieces >= 0; --pieces) {
     pieces_[depth] = pieces;
     const double count = as_double(pieces);
-    grow(depth + 1, value + count * kind.value, load_left - count * kind.time, memory_left - count * kind.memory,
+    grow(depth + 1, value + count * kind.value,
+         {room.load - count * kind.time, room.memory - count * kind.memory, room.exchange - count * kind.exchange},
          taken + pieces, left - pieces);
     if (stopped_) return;
   }
@@ -292,7 +296,7 @@ double WholeLp::max_value(double above, std::int64_t work_end) {
   work_end_ = work_end;
   stopped_ = false;
   last_pruner_ = 0;
-  grow(0, 0, 1, 1, 0, 0);
+  grow(0, 0, {1, 1, 1}, 0, 0);
   return best_;
 }
 
@@ -342,7 +346,7 @@ WholeLp::Answer WholeLp::ask(const TailBox& box, std::int64_t limit_us, std::int
   if (pool_.empty()) add_starts();
   for (Pattern& pattern : pool_) {
     const double room = as_double(limit_us) - pattern.counted_us;
-    pattern.is_usable = room >= 0 && is_allowed(pattern, box);
+    pattern.is_usable = room >= 0 && pattern.exchange_us <= as_double(limit_us) && is_allowed(pattern, box);
     pattern.scale = pattern.sand_us > room ? std::max(0.0, room) / pattern.sand_us : 1;
   }
   set_rows(box);

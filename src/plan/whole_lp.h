@@ -51,7 +51,7 @@ class WholeLp {
  private:
   struct Kind {
     int group, option;
-    double time, memory, value;  // shares of the limit, of the cap; worth of a piece
+    double time, memory, exchange, value;  // shares of the limit, of the cap, of the limit; worth of a piece
     std::int64_t before_most, after_most;
   };
   /// What a share of load and a share of memory cost, so that no sand is worth more than it costs; between the two
@@ -62,8 +62,8 @@ class WholeLp {
   };
   struct Pattern {
     std::vector<std::vector<double>> pieces;
-    double counted_us = 0, sand_us = 0;
-    double scale = 1;  // of the sand, so that the load keeps the limit asked about
+    double counted_us = 0, sand_us = 0, exchange_us = 0;  // exchanges of counted pieces
+    double scale = 1;                                     // of the sand, so that the load keeps the limit asked about
     bool is_usable = true;
   };
   struct Row {
@@ -82,9 +82,12 @@ class WholeLp {
   void make_prices();
   /// The most that a pattern is worth, or `above`; what is better on the way goes to found_.
   double max_value(double above, std::int64_t work_end);
-  void grow(std::size_t depth, double value, double load_left, double memory_left, std::int64_t taken,
-            std::int64_t left);
-  void note(double load_left, double memory_left);
+  /// Shares of a rank that are left. What sand exchanges is not counted.
+  struct Room {
+    double load, memory, exchange;
+  };
+  void grow(std::size_t depth, double value, Room room, std::int64_t taken, std::int64_t left);
+  void note(const Room& room);
   void round_leaf();
 
   const ProofInstance& instance_;

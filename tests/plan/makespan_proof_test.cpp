@@ -38,7 +38,7 @@ ProofInstance proof_instance(const Problem& problem) {
   for (const Group& group : problem.groups) {
     std::vector<ProofInstance::Option> options;
     for (const Option& option : group.options) {
-      options.push_back({option.config, option.degree, option.time_us, option.memory_bytes});
+      options.push_back({option.config, option.degree, option.time_us, option.memory_bytes, option.exchange_us});
     }
     result.groups.push_back({group.count(), needed_options(options, problem.memory_cap_bytes)});
   }
