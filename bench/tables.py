@@ -52,11 +52,12 @@ TABLES = {
          ("unknown", "no placement found", 1, "{:.0f}"), ("proofs_beyond_the_planners_limit", "proofs too long for the planner", 1, "{:.0f}")],
     ),
     "filler_repair": (
-        "Methods two-stage (the paper's Alg. 1) and zellige (with repair) over what is proved for all placements of the batch: the stand-alone "
-        "bound or CP-SAT's with the fillers as sand, the larger. Modelled prices; processor time of planning. Goal: 0.1%. Cells without numbers "
+        "Methods two-stage (the paper's Alg. 1) and zellige (with repair) over what is proved for all placements of the batch: the bound "
+        "that the plan carries, that of the same method with more work, or CP-SAT's with the fillers as sand, the largest. Modelled prices; processor time of planning. Goal: 0.1%. Cells without numbers "
         "fit no placement.",
         [("workload", "workload", None, "{}"), ("device_priced", "device priced", None, "{}"), ("two_stage_over_bound", "two-stage over the bound", 0.01, "{:.3f}%"),
-         ("zellige_over_bound", "zellige over the bound", 0.01, "{:.3f}%"), ("meets_goal", "meets the goal", None, "{}"),
+         ("zellige_over_bound", "zellige over the bound", 0.01, "{:.3f}%"),
+         ("zellige_over_its_own_bound", "as the plan says", 0.01, "{:.3f}%"), ("meets_goal", "meets the goal", None, "{}"),
          ("two_stage_cpu_ms", "two-stage, ms", 1, "{:.2f}"), ("zellige_cpu_ms", "zellige, ms", 1, "{:.2f}"), ("zellige_certified", "certified", None, "{}")],
     ),
     "plan_ahead": (

@@ -26,7 +26,7 @@ enum class Violation {
   unproved_claim,  ///< a bound, or an end of a search, that the plan does not prove, nor the checker itself
   wrong_anchors,   ///< the anchors' largest load is not what the certificate says, or over the limit of round 2
   wrong_status,    ///< a status that does not go with the rest (sequences without a plan, certified without proofs)
-  wrong_method,    ///< no method of that name, or a solver that it does not use
+  wrong_method,    ///< no name, or a solver that one of our methods does not use
   wrong_exec,      ///< waves < 1 or beyond kMaxWaves, unknown engine
   wrong_load_model,  ///< none that there is, or a hidden part that is not 0 to 1000 thousandths
   wrong_profile,     ///< profile_digest is another profile's

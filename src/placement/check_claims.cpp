@@ -69,6 +69,11 @@ class ClaimCheck {
       findings_.leave_unverified(field, claim + ", stated by solver cp-sat and not verified" + known);
       return;
     }
+    if (is_foreign()) {
+      findings_.leave_unverified(field, claim + ", stated by method " + in_quotes(plan_.method) +
+                                            ", which is none of ours, and not verified" + known);
+      return;
+    }
     findings_.add(Violation::unproved_claim, claim + ", which nothing proves" + known);
   }
   void unproved_bound(const std::string& field, std::int64_t value, const ProofInstance& instance) {
@@ -77,6 +82,10 @@ class ClaimCheck {
   }
 
   bool is_ours() const { return !solvers_of(plan_.method).empty(); }
+  /// By a library user's own Planner: what it claims is believed no more, and held against it no less, than CP-SAT's.
+  bool is_foreign() const {
+    return !is_ours() && std::find(kBaselines.begin(), kBaselines.end(), plan_.method) == kBaselines.end();
+  }
 
   /// The smallest menu that has the plan's options: bounds are about its placements.
   Choice choice() const {
@@ -102,9 +111,10 @@ class ClaimCheck {
       return;
     }
     const auto solvers = solvers_of(plan_.method);
-    if (solvers.empty()) {
-      wrong("method is " + in_quotes(plan_.method) +
-            "; it must be zellige, two-stage, joint, joint-no-ecf, zellige-no-ecf or a baseline");
+    if (solvers.empty()) {  // somebody else's planner: any name will do
+      if (plan_.method.empty()) wrong("method is empty; it must name the planner that made the plan");
+      if (plan_.solver.empty())
+        wrong("solver is empty; that of a plan by " + in_quotes(plan_.method) + " must have a name");
       return;
     }
     if (std::find(solvers.begin(), solvers.end(), plan_.solver) != solvers.end()) return;

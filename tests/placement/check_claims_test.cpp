@@ -184,8 +184,8 @@ TEST_F(Claims, WithoutAPlanNothingShowsWhatWasReached) {
 
 TEST_F(Claims, WrongMethod) {
   for (const auto& [method, solver, fragment] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"random", "random", "method is 'random'; it must be zellige, two-stage, joint"},
-           {"", "", "method is ''"},
+           {"", "mine", "method is empty"},
+           {"mine", "", "solver is empty"},
            {"zellige", "naive", "solver is 'naive'; that of a plan by zellige is own or cp-sat or greedy"},
            {"joint", "own", "solver is 'own'; that of a plan by joint is cp-sat"},
            {"naive", "own", "solver is 'own'; that of a plan by naive is 'naive'"},
@@ -200,6 +200,29 @@ TEST_F(Claims, WrongMethod) {
   plan.method = "knapformer";
   plan.solver = "knapformer g3n1+g1n1";
   EXPECT_EQ(shown(check(plan, batch, profile)), "");
+}
+
+/// A library user's planner: the plan is held to every rule, and what it claims beyond that is called unverified.
+TEST_F(Claims, ForeignMethod) {
+  Plan plan = naive();
+  plan.method = "mine";
+  plan.solver = "mine v2";
+  auto verdict = judge(plan, batch, profile);
+  EXPECT_EQ(shown(verdict.findings), "");
+  EXPECT_TRUE(verdict.unverified.empty());
+  plan.certificate.makespan_bound = plan.makespan;
+  plan.status = PlanStatus::optimal;
+  verdict = judge(plan, batch, profile);
+  EXPECT_EQ(shown(verdict.findings), "");
+  ASSERT_EQ(verdict.unverified.size(), 1u);
+  EXPECT_EQ(verdict.unverified[0].field, "makespan_bound_us");
+  EXPECT_NE(verdict.unverified[0].message.find("stated by method 'mine', which is none of ours"), std::string::npos);
+  plan.certificate.makespan_bound->value += 1;
+  expect_only(plan, Violation::false_bound, "makespan_bound_us is");
+  plan = naive();
+  plan.method = "mine";
+  plan.load[0].value += 1;
+  EXPECT_FALSE(check(plan, batch, profile).empty());
 }
 
 TEST_F(Claims, TheAnchorsLoadIsThePlans) {
