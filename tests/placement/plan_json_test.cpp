@@ -189,7 +189,7 @@ TEST_F(PlanJson, RefusesAFieldThatComesTwiceAndTextThatIsNoJson) {
   text.insert(1, "\"status\":\"optimal\",");
   EXPECT_THAT(refusal(text), HasSubstr("'status' comes twice"));
   EXPECT_THAT(refusal("{"), HasSubstr("not JSON at line 1"));
-  EXPECT_THAT(refusal(""), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(""), HasSubstr("is empty; it must hold one JSON object"));
 }
 
 TEST_F(PlanJson, DigestInTheFileIsVerified) {
