@@ -58,7 +58,7 @@ struct MeasuredPoint {
   double exchange_us = 0;  ///< of a sequence: its exchanges alone, `depth` blocks
   double spread = 0;       ///< relative standard deviation of the runs
   int repeats = 0;
-  std::int64_t peak_bytes = 0;  ///< most that a rank allocated beside parameters, gradients and inputs
+  std::int64_t peak_bytes = 0;  ///< most that a rank allocated for these sequences, inputs included
   bool operator==(const MeasuredPoint&) const = default;
 };
 

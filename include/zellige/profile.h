@@ -136,20 +136,25 @@ struct ExchangeVolume {
 ExchangeVolume forward_volume(const ModelGeometry& model, Tokens length, Configuration configuration);
 ExchangeVolume backward_volume(const ModelGeometry& model, Tokens length, Configuration configuration, bool keep_kv);
 
-/// Terms of the analytical memory model for one rank (section IV-B, Table II), in bytes.
+/// Terms of the analytical memory model for one rank (section IV-B, Table II; docs/concepts/memory_cap.md), in bytes.
 struct MemoryTerms {
-  Bytes activations;  ///< M^act
+  Bytes activations;  ///< M^act, inputs and the feed-forward's backward pass with it
   Bytes key_value;    ///< M^KV
-  Bytes buffers;      ///< M^buf
+  Bytes buffers;      ///< M^buf, and what self-attention's backward pass needs over the feed-forward's
   Bytes total() const { return activations + key_value + buffers; }
 };
 struct MemoryOptions {
   bool checkpointing = true;
   bool keep_kv = true;
   int element_bytes = 2;  ///< bf16
+  int text_dim = 4096;    ///< channels of the text encoder
 };
 MemoryTerms memory_terms(const ModelGeometry& model, Tokens length, Configuration configuration,
                          const MemoryOptions& options = {});
+/// What a step takes on a rank whatever it holds, beside parameters, gradients and optimizer states: copies of a
+/// block's weights in the activations' precision, and the gradients of its feed-forward weights before they are added
+/// up. Part of M_base.
+Bytes step_workspace(const ModelGeometry& model, const MemoryOptions& options = {});
 
 std::string_view name(PriceSource source);
 

@@ -33,7 +33,7 @@ class StepTimer {
     double seconds = 0;           ///< the slowest rank's, from a common start
     double own_seconds = 0;       ///< this rank's
     double waiting_seconds = 0;   ///< of these, for exchanges; host time
-    std::int64_t peak_bytes = 0;  ///< most that this rank allocated beside parameters, gradients and inputs
+    std::int64_t peak_bytes = 0;  ///< most that this rank allocated for the placement: all but parameters and gradients
     std::int64_t most_bytes = 0;  ///< the largest of the ranks' peaks
   };
   /// Takes a placement and makes inputs for it: noise, equal on every call. @param catalog  has its buckets

@@ -18,18 +18,21 @@ double scaled_to(int layers, const Points& points, std::int64_t tokens, int degr
   return ends + (of_depth_us - ends) * layers / points.depth;
 }
 
+MemoryOptions options_of(const Assembly& assembly) {
+  return {.checkpointing = assembly.key.checkpointing,
+          .element_bytes = assembly.element_bytes,
+          .text_dim = assembly.text_dim};
+}
+
 /// What one sequence takes of a rank with all blocks, from the peak of a run of `depth` of them.
 double need_bytes(const MeasuredPoint& p, const Points& points, const Assembly& assembly) {
   const ModelGeometry& model = assembly.catalog.model;
   const double peak = std::max(1.0, static_cast<double>(p.peak_bytes - workspace(points).value)) / p.sequences;
-  // A checkpointed block more keeps its input and no more, which the model counts exactly; without checkpointing it
-  // keeps all that a block keeps, which is what was measured.
-  if (!assembly.key.checkpointing) return peak * model.layers / points.depth;
+  // What a block more keeps, with checkpointing or without, the model counts exactly.
   const auto modelled = [&](int layers) {
     ModelGeometry of_layers = model;
     of_layers.layers = layers;
-    return static_cast<double>(
-        memory_terms(of_layers, p.tokens, p.config, {.element_bytes = assembly.element_bytes}).total().value);
+    return static_cast<double>(memory_terms(of_layers, p.tokens, p.config, options_of(assembly)).total().value);
   };
   return peak + modelled(model.layers) - modelled(points.depth);
 }
@@ -106,8 +109,7 @@ Profile assemble(const Points& points, const Assembly& assembly) {
     }
     const auto nearest = like(needs, config);
     const auto modelled = [&](Configuration c) {
-      const MemoryOptions options{.checkpointing = assembly.key.checkpointing, .element_bytes = assembly.element_bytes};
-      return static_cast<double>(memory_terms(model, tokens, c, options).total().value);
+      return static_cast<double>(memory_terms(model, tokens, c, options_of(assembly)).total().value);
     };
     return {std::llround(nearest->second.at(tokens.value).value * modelled(config) / modelled(nearest->first))};
   };

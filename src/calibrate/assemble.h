@@ -12,6 +12,7 @@ struct Assembly {
   std::string estimate = "cpu";  ///< built-in profile that estimates are scaled from
   int ranks = 1;                 ///< that measured; configurations of more are estimated
   int element_bytes = 2;         ///< of activations
+  int text_dim = 4096;           ///< channels of the text encoder
   Bytes memory_base, memory_usable;
 };
 
@@ -19,8 +20,8 @@ struct Assembly {
 /// and beyond the measured ones follow a LengthCurve; a configuration without any point, or of more ranks than
 /// measured, is the built-in estimate times measured / estimated of the nearest configuration that was measured for
 /// that bucket.
-/// Needs of memory are the measured peaks, less the workspace, with the inputs that further checkpointed blocks keep;
-/// where nothing was measured, the analytical model in the proportion of the nearest configuration.
+/// Needs of memory are the measured peaks, less the workspace, with what the analytical model says that further blocks
+/// add; where nothing was measured, the analytical model in the proportion of the nearest configuration.
 Profile assemble(const Points& points, const Assembly& assembly);
 
 /// Memory that a run takes whatever sequences it has (casts of weights, workspaces): what the peaks of single whole

@@ -263,12 +263,13 @@ class Profiler {
   bool fits_in_memory(const Wanted& w, int count) const {
     ModelGeometry shallow = options_.catalog.model;
     shallow.layers = depth_;
-    const double need =
-        1.3 * count *
-        static_cast<double>(memory_terms(shallow, w.bucket.tokens, w.config,
-                                         {.checkpointing = options_.checkpointing, .element_bytes = element_bytes()})
-                                .total()
-                                .value);
+    const double need = 1.3 * count *
+                        static_cast<double>(memory_terms(shallow, w.bucket.tokens, w.config,
+                                                         {.checkpointing = options_.checkpointing,
+                                                          .element_bytes = element_bytes(),
+                                                          .text_dim = options_.text_dim})
+                                                .total()
+                                                .value);
     const DeviceMemory memory = device_memory(precision_.device);
     const AllocatorState held = allocator_state(precision_.device);
     const double room = static_cast<double>(memory.free_bytes + held.reserved_bytes - held.allocated_bytes);
@@ -320,6 +321,7 @@ class Profiler {
     a.estimate = estimate_name();
     a.ranks = together_.ranks();
     a.element_bytes = element_bytes();
+    a.text_dim = options_.text_dim;
     const DeviceMemory memory = device_memory(precision_.device);
     const int sharing = precision_.device.is_cpu() ? together_.ranks() : 1;
     const std::int64_t outside = std::max(outside_before, outside_bytes());

@@ -51,10 +51,18 @@ void MemoryMeter::restart() {
   if (device_.is_cpu()) {
     const std::lock_guard lock(counter_->mutex);
     start_ = counter_->now;
+  } else {
+    start_ = allocated(device_, false);
+  }
+  forget_peak();
+}
+
+void MemoryMeter::forget_peak() {
+  if (device_.is_cpu()) {
+    const std::lock_guard lock(counter_->mutex);
     counter_->most = counter_->now;
     return;
   }
-  start_ = allocated(device_, false);
   allocator_of(device_).resetPeakStats(device_.index());
 }
 

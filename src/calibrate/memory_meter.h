@@ -19,7 +19,9 @@ class MemoryMeter {
 
   /// Forgets the peak; what is allocated now is the new zero.
   void restart();
-  /// Most that was allocated at once since then, over what was there; at least 0.
+  /// Forgets the peak and keeps the zero.
+  void forget_peak();
+  /// Most that was allocated at once since the peak was forgotten, over the zero; at least 0.
   std::int64_t peak_bytes() const;
 
  private:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "calibrate/collective.h"
 #include "calibrate/memory_meter.h"
@@ -33,20 +34,27 @@ std::array<std::int64_t, 3> grid_of(const ModelGeometry& model, const Bucket& bu
 
 struct StepTimer::State {
   State(c10::intrusive_ptr<c10d::ProcessGroup> group, const WanConfig& config, const WanTransformer::Options& options,
-        bool with_checkpointing, const EngineOptions& engine_options)
+        bool with_checkpointing, const EngineOptions& engine)
       : together(group, options.device),
         model(config, options),
-        engine(std::move(group), engine_options),
+        world(std::move(group)),
+        attention_options(engine),
         checkpointing(with_checkpointing),
         meter(options.device) {
-    // Values decide no times; any that stay numbers will do.
+    // Values decide no times; any that stay numbers will do. Gradients exist in training, too, when a step's peak is
+    // reached.
     const at::NoGradGuard no_grad;
-    for (const at::Tensor& parameter : model.parameters()) at::Tensor(parameter).normal_(0, 0.02);
+    for (const at::Tensor& parameter : model.parameters()) {
+      at::Tensor(parameter).normal_(0, 0.02);
+      at::Tensor(parameter).mutable_grad() = at::zeros_like(parameter);
+    }
   }
 
   Together together;
   WanTransformer model;
-  Engine engine;
+  c10::intrusive_ptr<c10d::ProcessGroup> world;
+  EngineOptions attention_options;
+  std::optional<Engine> attention;  ///< a new one for each placement, so that its buffers are counted with it
   bool checkpointing;
   MemoryMeter meter;
   Schedule schedule;
@@ -63,13 +71,17 @@ StepTimer::StepTimer(StepTimer&&) noexcept = default;
 void StepTimer::begin(const Placement& placement, const Catalog& catalog) {
   State& state = *state_;
   state.schedule = lower(placement, state.together.rank());
-  state.engine.begin_step(state.schedule);
+  state.attention.reset();
+  state.input = {};
+  state.target = state.token_weights = at::Tensor();
+  state.meter.restart();
+  state.attention.emplace(state.world, state.attention_options);
+  state.attention->begin_step(state.schedule);
   const WanConfig& model = state.model.config();
   const auto segments = static_cast<std::int64_t>(state.schedule.segments.size());
   const at::TensorOptions options = at::TensorOptions(state.model.options().compute).device(state.together.device());
   const std::int64_t tokens = state.schedule.num_tokens;
 
-  state.input = {};
   state.input.latents = at::randn({tokens, model.in_width()}, options);
   state.input.timesteps = at::full({segments}, 500.0, options.dtype(at::kDouble));
   state.input.text = at::randn({segments, model.text_tokens, model.text_dim}, options);
@@ -90,27 +102,26 @@ void StepTimer::begin(const Placement& placement, const Catalog& catalog) {
 StepTimer::Run StepTimer::run() {
   State& state = *state_;
   const at::Device device = state.together.device();
-  // Gradients of the run before stay: in training, too, they exist when a step's peak is reached.
-  for (const at::Tensor& parameter : state.model.parameters()) {
-    if (parameter.grad().defined()) at::Tensor(parameter.grad()).zero_();
-  }
-  const double waited = state.engine.counters().exchange_wait_s;
+  for (const at::Tensor& parameter : state.model.parameters()) at::Tensor(parameter.grad()).zero_();
+  const double waited = state.attention->counters().exchange_wait_s;
   synchronize(device);
   state.together.barrier();
   synchronize(device);
-  state.meter.restart();
+  state.meter.forget_peak();
   const auto start = Clock::now();
   {
     const at::Tensor prediction = state.model.forward(
         state.input,
-        [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) { return state.engine.attention(q, k, v); },
+        [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+          return state.attention->attention(q, k, v);
+        },
         state.checkpointing);
     flow_loss(prediction, state.target, state.token_weights).backward();
   }
   synchronize(device);
   Run run;
   run.own_seconds = seconds_since(start);
-  run.waiting_seconds = state.engine.counters().exchange_wait_s - waited;
+  run.waiting_seconds = state.attention->counters().exchange_wait_s - waited;
   run.peak_bytes = state.meter.peak_bytes();
   run.seconds = state.together.most(run.own_seconds);
   run.most_bytes = static_cast<std::int64_t>(state.together.most(static_cast<double>(run.peak_bytes)));

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 
 namespace zellige {
 namespace {
@@ -31,16 +31,20 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
   static variable_list backward(AutogradContext* context, variable_list output_gradients) {
     const auto holder = context->saved_data["run"].toCapsule();
     const Run& run = static_cast<const KeptRun*>(holder.get())->run;
-    variable_list inputs, wanted;
+    variable_list inputs;
+    torch::autograd::edge_list wanted;
     for (const at::Tensor& saved : context->get_saved_variables()) {
       inputs.push_back(saved.detach().set_requires_grad(saved.requires_grad()));
-      if (saved.requires_grad()) wanted.push_back(inputs.back());
+      if (saved.requires_grad()) wanted.push_back(torch::autograd::impl::gradient_edge(inputs.back()));
     }
-    variable_list found;
+    torch::autograd::Edge root;
     {
+      // The graph is enough: the output itself would take as much as a block's input all through the backward pass.
       const at::AutoGradMode with_gradients(true);
-      found = torch::autograd::grad({run(inputs)}, wanted, output_gradients);
+      root = torch::autograd::impl::gradient_edge(run(inputs));
     }
+    variable_list found = torch::autograd::Engine::get_default_engine().execute(
+        {root}, output_gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, wanted);
     variable_list gradients(1);  // none for the function
     auto next = found.begin();
     for (const at::Tensor& input : inputs) gradients.push_back(input.requires_grad() ? *next++ : at::Tensor());

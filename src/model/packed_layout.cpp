@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/packed_layout.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace zellige {
@@ -38,7 +39,8 @@ at::Tensor turns_of(const std::vector<PackedSegment>& segments, std::int64_t num
 }  // namespace
 
 PackedLayout::PackedLayout(const std::vector<PackedSegment>& segments, const WanConfig& config,
-                           const at::TensorOptions& wide) {
+                           const at::TensorOptions& wide, std::int64_t piece_elements)
+    : piece_elements_(piece_elements) {
   const at::NoGradGuard no_grad;
   for (const PackedSegment& segment : segments) {
     if (lengths_.empty() || lengths_.back() != segment.num_tokens) {
@@ -55,13 +57,33 @@ PackedLayout::PackedLayout(const std::vector<PackedSegment>& segments, const Wan
   turns_ = turns_of(segments, num_tokens_, config.head_dim, wide.device()).to(complex);
 }
 
-at::Tensor PackedLayout::spread(const at::Tensor& rows) const {
-  std::vector<at::Tensor> pieces = rows.split_with_sizes(counts_, 0);
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i] =
-        pieces[i].unsqueeze(1).expand({counts_[i], lengths_[i], rows.size(1)}).reshape({rows_[i], rows.size(1)});
+std::vector<TokenPiece> equal_pieces(std::int64_t rows, std::int64_t width) {
+  const std::int64_t most = std::max<std::int64_t>(1, kPieceElements / width);
+  std::vector<TokenPiece> pieces;
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    pieces.push_back({.begin = begin, .rows = std::min(most, rows - begin)});
   }
-  return at::cat(pieces, 0);
+  return pieces;
+}
+
+std::vector<TokenPiece> PackedLayout::pieces(std::int64_t width) const {
+  const std::int64_t most = std::max<std::int64_t>(1, piece_elements_ / width);
+  std::vector<TokenPiece> pieces;
+  std::int64_t row = 0, segment = 0;
+  for (std::size_t run = 0; run + 1 < counts_.size(); ++run) {  // the last is empty
+    const std::int64_t length = lengths_[run];
+    const std::int64_t together = std::max<std::int64_t>(1, most / length);
+    for (std::int64_t first = 0; first < counts_[run]; first += together) {
+      const std::int64_t segments = std::min(together, counts_[run] - first);
+      // Only a single segment can be longer than a piece.
+      for (std::int64_t begin = 0; begin < segments * length; begin += most) {
+        pieces.push_back({row + begin, std::min(most, segments * length - begin), segment, segments});
+      }
+      row += segments * length;
+      segment += segments;
+    }
+  }
+  return pieces;
 }
 
 at::Tensor PackedLayout::cross_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/torch.h"
+#include "model/block_functions.h"
 #include "model/checkpoint.h"
 #include "model/packed_layout.h"
 #include "zellige/error.h"
@@ -30,34 +31,23 @@ struct Linear {
 struct Pass {
   const WanConfig& config;
   const PackedAttention& attention;
-  const PackedLayout& layout;
+  const std::shared_ptr<const PackedLayout>& layout;
   at::ScalarType compute;
   at::ScalarType wide;  // fp32 at least
 
-  at::Tensor norm(const at::Tensor& x, const at::Tensor& gain = {}, const at::Tensor& bias = {}) const {
-    const auto widened = [this](const at::Tensor& t) { return t.defined() ? t.to(wide) : t; };
-    return at::layer_norm(x.to(wide), {config.dim()}, widened(gain), widened(bias), config.eps);
-  }
-
-  // norm(x) * (1 + scale) + shift, a row of each a segment.
   at::Tensor modulated(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) const {
-    return at::addcmul(layout.spread(shift), norm(x), layout.spread(scale + 1)).to(compute);
-  }
-
-  at::Tensor gated(const at::Tensor& x, const at::Tensor& update, const at::Tensor& gate) const {
-    return at::addcmul(x.to(wide), update.to(wide), layout.spread(gate)).to(compute);
+    return modulated_norm(x, shift, scale, layout, config.eps);
   }
 
   // Root-mean-square norm over all channels, before they are cut in heads.
   at::Tensor heads_of(const at::Tensor& x, const at::Tensor& gain) const {
-    const at::Tensor normed = at::rms_norm(x.to(wide), {config.dim()}, gain.to(wide), config.eps).to(compute);
-    return normed.unflatten(-1, {config.heads, config.head_dim});
+    return root_mean_square_norm(x, gain.to(wide), config.eps).unflatten(-1, {config.heads, config.head_dim});
   }
 
   // @param p  q, k, v, o (weight, bias), norm_q, norm_k
   at::Tensor self_attention(const at::Tensor& x, const at::Tensor* p) const {
-    const at::Tensor q = layout.rotate(heads_of(Linear{p[0], p[1]}(x), p[8]));
-    const at::Tensor k = layout.rotate(heads_of(Linear{p[2], p[3]}(x), p[9]));
+    const at::Tensor q = layout->rotate(heads_of(Linear{p[0], p[1]}(x), p[8]));
+    const at::Tensor k = layout->rotate(heads_of(Linear{p[2], p[3]}(x), p[9]));
     const at::Tensor v = Linear{p[4], p[5]}(x).unflatten(-1, {config.heads, config.head_dim});
     return Linear{p[6], p[7]}(attention(q, k, v).flatten(1));
   }
@@ -66,7 +56,7 @@ struct Pass {
     const at::Tensor q = heads_of(Linear{p[0], p[1]}(x), p[8]);
     const at::Tensor k = heads_of(Linear{p[2], p[3]}(text), p[9]);
     const at::Tensor v = Linear{p[4], p[5]}(text).unflatten(-1, {config.heads, config.head_dim});
-    return Linear{p[6], p[7]}(layout.cross_attention(q, k, v).flatten(1));
+    return Linear{p[6], p[7]}(layout->cross_attention(q, k, v).flatten(1));
   }
 
   // @param time  [segments, 6, dim], wide
@@ -75,10 +65,11 @@ struct Pass {
   at::Tensor block(const at::Tensor& tokens, const at::Tensor& time, const at::Tensor& text,
                    const at::Tensor* p) const {
     const std::vector<at::Tensor> m = (p[0].to(wide) + time).unbind(1);
-    at::Tensor x = gated(tokens, self_attention(modulated(tokens, m[0], m[1]), p + 1), m[2]);
-    x = x + cross_attention(norm(x, p[11], p[12]).to(compute), text, p + 13);
-    const at::Tensor inner = at::gelu(Linear{p[23], p[24]}(modulated(x, m[3], m[4])), "tanh");
-    return gated(x, Linear{p[25], p[26]}(inner), m[5]);
+    at::Tensor x = gated(tokens, self_attention(modulated(tokens, m[0], m[1]), p + 1), m[2], layout);
+    x = x + cross_attention(affine_norm(x, p[11].to(wide), p[12].to(wide), config.eps), text, p + 13);
+    const auto narrow = [&](std::size_t i) { return p[i].to(compute); };
+    const at::Tensor update = feed_forward(modulated(x, m[3], m[4]), narrow(23), narrow(24), narrow(25), narrow(26));
+    return gated(x, update, m[5], layout);
   }
 };
 
@@ -132,7 +123,7 @@ at::Tensor WanTransformer::forward(const PackedTokens& input, const PackedAttent
   // Blocks run again in the backward pass: what they refer to must live as long as the graph.
   const auto layout = std::make_shared<const PackedLayout>(input.segments, config_, wide_options);
   const auto kept_attention = std::make_shared<const PackedAttention>(attention);
-  const Pass pass{config_, *kept_attention, *layout, compute, wide};
+  const Pass pass{config_, *kept_attention, layout, compute, wide};
 
   const at::Tensor* p = parameters_.data();
   at::Tensor x = Linear{p[0], p[1]}(input.latents.to(options_.device, compute));
@@ -147,7 +138,7 @@ at::Tensor WanTransformer::forward(const PackedTokens& input, const PackedAttent
     const auto first = parameters_.begin() + static_cast<std::ptrdiff_t>(kBeforeBlocks + kBlock * i);
     inputs.insert(inputs.end(), first, first + kBlock);
     const auto run = [config = config_, layout, kept_attention, compute, wide](const std::vector<at::Tensor>& in) {
-      return Pass{config, *kept_attention, *layout, compute, wide}.block(in[0], in[1], in[2], in.data() + 3);
+      return Pass{config, *kept_attention, layout, compute, wide}.block(in[0], in[1], in[2], in.data() + 3);
     };
     x = checkpointing ? checkpoint(run, inputs) : run(inputs);
   }

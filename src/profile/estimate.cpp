@@ -173,7 +173,9 @@ Profile built_in_profile(std::string_view device_name, const Catalog& catalog, b
       .device = std::string(device.device), .driver = "", .executor = kExecutorVersion, .checkpointing = checkpointing};
   profile.step_base = step_base(device, static_cast<double>(parameters));
   const double state_bytes = static_cast<double>(parameters) * device.state_bytes;
-  profile.memory_base = Bytes{std::llround(state_bytes)} + device.context;
+  profile.memory_base =
+      Bytes{std::llround(state_bytes)} + device.context +
+      step_workspace(catalog.model, {.checkpointing = checkpointing, .element_bytes = device.element_bytes});
   profile.memory_usable = device.usable;
   if (profile.memory_cap().value <= 0) {
     throw Error(Code::input, "profile.built_in_profile",
