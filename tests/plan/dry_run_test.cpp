@@ -264,7 +264,7 @@ TEST(DryRun, CheckpointingIsARemedyOfARunWithoutIt) {
   const DataSet data = data_set(kMixed);
   const int ranks = 2;
   const Profile with = profile_of(data, ranks, true), without = profile_of(data, ranks, false);
-  const double least = static_cast<double>(without.find(3, {1, 2, 1})->memory.value);
+  const double least = static_cast<double>(without.find(3, {1, 1, 2})->memory.value);
   const Profile profile = capped(without, least * 0.9);
   const DryRunOptions options = options_of(ranks, 35'000, 0.6);
   const DryRun run = dry_run(data.manifest, data.samples, profile, options);
