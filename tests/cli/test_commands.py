@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -190,7 +191,10 @@ def test_ctrl_c_keeps_the_best_plan_so_far(high_v50, tmp_path):
     assert json.loads(plan.read_text())["status"] in ("feasible", "timeout", "optimal")
 
 
-@pytest.mark.parametrize("command", [[], ["catalog"], ["batch"], ["plan"], ["check"], ["compare"], ["explain"], ["train"]])
+@pytest.mark.parametrize("command", ["", "catalog", "batch", "plan", "check", "compare", "explain", "dry-run", "train", "profile"])
 def test_help(zellige, command):
-    result = zellige(*command, "--help")
-    assert result.code == 0 and "Usage" in result.out
+    result = zellige(*command.split(), "--help")
+    if command in ("train", "profile") and not (Path(os.environ["ZELLIGE_COMMAND"]).parent / "zellige-torch").exists():
+        assert result.code != 0 and "-DZELLIGE_TORCH=ON" in result.err, "a build that plans only says so"
+    else:
+        assert result.code == 0 and "Usage" in result.out
