@@ -62,8 +62,7 @@ void MakespanProver::raise(std::int64_t least_us, std::int64_t enough_us, std::i
   const auto is_fine = [&](std::int64_t open_us, double part) {
     return open_us - proved() <= static_cast<std::int64_t>(part * static_cast<double>(open_us));
   };
-  // Limits at or above patterns_us_ have a fractional placement.
-  std::int64_t open = patterns_us_ > 0 ? std::min(enough_us, patterns_us_) : enough_us;
+  std::int64_t open = fits_us_ > 0 ? std::min(enough_us, fits_us_) : enough_us;
   while (!is_done() && !is_fine(open, kFine)) {
     const std::int64_t limit = proved() + (open - proved()) / 2;
     if (!refute(limit, 1, left())) open = limit;
@@ -109,7 +108,7 @@ bool MakespanProver::refute_box(const TailBox& box, std::int64_t limit_us, int d
     return true;
   }
   if (answer == WholeLp::Answer::unclear) return false;
-  if (depth == 0) keep_patterns(limit_us);
+  if (depth == 0) fits_us_ = fits_us_ == 0 ? limit_us : std::min(fits_us_, limit_us);
   if (nodes_left_ < 2 || depth >= kDeepest) return false;
   // The count that is furthest from a whole number, among the counted groups.
   const auto tails = lp_.tails();
@@ -134,27 +133,6 @@ bool MakespanProver::refute_box(const TailBox& box, std::int64_t limit_us, int d
   }
   for (std::size_t j = 0; j <= option; ++j) above.least[group][j] = std::max(above.least[group][j], at_most + 1);
   return refute_box(below, limit_us, depth + 1, end) && refute_box(above, limit_us, depth + 1, end);
-}
-
-void MakespanProver::keep_patterns(std::int64_t limit_us) {
-  if (patterns_us_ != 0 && limit_us >= patterns_us_) return;
-  patterns_us_ = limit_us;
-  patterns_.clear();
-  for (const WholeLp::Share& share : lp_.shares()) {
-    Pattern pattern;
-    pattern.ranks = share.ranks;
-    for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
-      const auto& options = whole_.groups[g].options;
-      auto& pieces = pattern.pieces.emplace_back(options.size(), 0);
-      for (std::size_t j = 0; j < share.pieces[g].size(); ++j) {
-        const Configuration config = instance_.groups[g].options[j].config;
-        const auto option =
-            std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.config == config; });
-        pieces[option - options.begin()] = share.pieces[g][j];
-      }
-    }
-    patterns_.push_back(std::move(pattern));
-  }
 }
 
 std::int64_t bound_enough_for(std::int64_t makespan_us) {

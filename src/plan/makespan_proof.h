@@ -34,21 +34,15 @@ class MakespanProver {
   /// Of bound_us(), as `certificate.makespan_duals`. @pre bound_us() > 0
   AnchorProof proof(const Profile& profile, Menu menu) const;
 
-  /// What ranks hold in a fractional placement at the smallest limit that was not refuted: how a placement close to the
-  /// bound might look. [pattern][group of whole][option of whole], and ranks that hold it.
-  struct Pattern {
-    std::vector<std::vector<double>> pieces;
-    double ranks = 0;
-  };
-  const std::vector<Pattern>& patterns() const { return patterns_; }
-  std::int64_t patterns_us() const { return patterns_us_; }  ///< their limit; 0: none
-  std::size_t counted() const { return counted_; }           ///< the first so many groups of whole
+  /// The smallest limit at which a fractional placement was found: nothing above it can be proved without branches. 0:
+  /// none was.
+  std::int64_t fits_us() const { return fits_us_; }
+  std::size_t counted() const { return counted_; }  ///< the first so many groups of whole
   std::int64_t work() const { return lp_.work() + verify_work_; }
 
  private:
   bool refute(std::int64_t limit_us, int nodes, std::int64_t work);
   bool refute_box(const TailBox& box, std::int64_t limit_us, int depth, std::int64_t end);
-  void keep_patterns(std::int64_t limit_us);
 
   const Problem& whole_;
   const Deadline& deadline_;
@@ -59,8 +53,7 @@ class MakespanProver {
   std::vector<AnchorProof::Node> proved_, tree_;
   int nodes_left_ = 0;
   std::int64_t verify_work_ = 0;
-  std::vector<Pattern> patterns_;
-  std::int64_t patterns_us_ = 0;
+  std::int64_t fits_us_ = 0;
 };
 
 /// How far over a proved bound a makespan is left alone: 0.1%.

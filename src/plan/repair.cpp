@@ -101,7 +101,7 @@ void Repair::prove_close() {
   if (!prover_) prover_.emplace(whole_, best_value_.makespan_us, deadline_);
   // A limit with a fractional placement has been asked about.
   const std::int64_t enough = bound_enough_for(best_value_.makespan_us);
-  if (prover_->patterns_us() > 0 && enough > prover_->patterns_us()) return;
+  if (prover_->fits_us() > 0 && enough > prover_->fits_us()) return;
   if (prover_->prove(enough, proof_work(whole_.ranks))) set_bound(prover_->bound_us());
 }
 

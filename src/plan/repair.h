@@ -40,7 +40,9 @@ struct Repaired {
 };
 
 /// Repair beyond the paper (docs/concepts/anchor_filler.md): when the two-stage plan is more than kRepairTolerance over
-/// the proved bound, or there is none because memory got in the way, in this order until it is close enough:
+/// the proved bound, or there is none because memory got in the way, in this order until it is close enough. Before the
+/// first and after each of the first three, one linear program over the whole batch tries to prove that it is
+/// (makespan_proof.h); at the end the bound is raised as far as the work allows.
 /// 1. moves and swaps of whole sequences (level.h);
 /// 2. other options for the anchors, chosen by the level that the fillers will come to: what Anchor Placement, which
 ///    balances anchors alone, cannot see. Fillers are packed by Eq. 8 again. Taken when it is better by half of the

@@ -40,7 +40,7 @@ WholeLp::WholeLp(const ProofInstance& instance, std::size_t counted) : instance_
 
 void WholeLp::set_rows(const TailBox& box) {
   rows_.clear();
-  std::vector<CoverLp::Row> rows;
+  std::vector<own::CoverLp::Row> rows;
   for (std::size_t g = 0; g < instance_.groups.size(); ++g) {
     const std::int64_t count = instance_.groups[g].count;
     rows_.push_back({static_cast<int>(g), 0, true});
@@ -400,18 +400,6 @@ WholeLp::Answer WholeLp::ask(const TailBox& box, std::int64_t limit_us, std::int
     lp_.enter(column, entering);
   }
   return Answer::unclear;
-}
-
-std::vector<WholeLp::Share> WholeLp::shares() const {
-  std::vector<Share> result;
-  for (const auto& [name, ranks] : lp_.values()) {
-    Share share{pool_[name].pieces, ranks};
-    for (std::size_t g = counted_; g < share.pieces.size(); ++g) {
-      for (double& pieces : share.pieces[g]) pieces *= pool_[name].scale;
-    }
-    result.push_back(std::move(share));
-  }
-  return result;
 }
 
 std::vector<std::vector<double>> WholeLp::tails() const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "placement/anchor_certificate.h"
-#include "plan/cover_lp.h"
+#include "plan/own/cover_lp.h"
 #include "zellige/anchor_proof.h"
 
 namespace zellige {
@@ -36,12 +36,6 @@ class WholeLp {
 
   /// After refuted: values and prices in integers.
   const AnchorProof::Node& leaf() const { return leaf_; }
-  /// After fits: pieces of each option on each of some ranks. [group][option]
-  struct Share {
-    std::vector<std::vector<double>> pieces;
-    double ranks = 0;
-  };
-  std::vector<Share> shares() const;
   /// After fits: sequences that take an option or a later one, [group][option].
   std::vector<std::vector<double>> tails() const;
 
@@ -94,7 +88,7 @@ class WholeLp {
   std::size_t counted_;
   std::int64_t limit_us_ = 0;
   std::int64_t unit_ = 1;
-  CoverLp lp_;
+  own::CoverLp lp_;
   std::vector<Row> rows_;
   std::vector<Pattern> pool_;
   std::vector<std::vector<double>> values_;  // [group][option] of a sequence

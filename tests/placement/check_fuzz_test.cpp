@@ -8,16 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "placement/random_plan.h"
+#include "testing/findings.h"
 #include "zellige/check.h"
 
 namespace zellige {
 namespace {
 
-std::string shown(const std::vector<Finding>& findings) {
-  std::string out;
-  for (const Finding& finding : findings) out.append(name(finding.what)).append(": ").append(finding.message) += '\n';
-  return out;
-}
+using testing::shown;
 
 /// Another value than `old`: a neighbour, an extreme, or anything.
 template <class Integer>

@@ -11,18 +11,14 @@
 #include <gmock/gmock.h>
 
 #include "placement/worked_case.h"
+#include "testing/findings.h"
 #include "zellige/error.h"
 
 namespace zellige {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string shown(const std::vector<Finding>& findings) {
-  std::string out;
-  for (const Finding& finding : findings) out.append(name(finding.what)).append(": ").append(finding.message) += '\n';
-  return out;
-}
+using testing::shown;
 
 /// A plan of the worked case with one thing broken, and all that may be said of it.
 struct Mutant {

@@ -74,6 +74,30 @@ Instance random_instance(RandomEngine& engine, const InstanceShape& shape) {
   return instance;
 }
 
+InstanceShape any_small_shape(RandomEngine& engine) {
+  InstanceShape shape;
+  shape.ranks = 1 + static_cast<int>(draw_below(engine, 6));
+  shape.buckets = 1 + static_cast<int>(draw_below(engine, 4));
+  shape.sequences = static_cast<int>(draw_below(engine, 10));
+  shape.largest_degree = 8;
+  shape.configurations_a_degree = 2;
+  shape.longest_whole_us = draw_below(engine, 3) == 0 ? 20 : 1'000'000;
+  shape.memory_over_mean = 1 + 3 * draw_unit(engine);
+  return shape;
+}
+
+InstanceShape middle_shape(RandomEngine& engine, double least_memory) {
+  InstanceShape shape;
+  shape.ranks = 5 + static_cast<int>(draw_below(engine, 4));
+  shape.buckets = 2 + static_cast<int>(draw_below(engine, 3));
+  shape.sequences = 3 + static_cast<int>(draw_below(engine, 5));
+  shape.largest_degree = shape.ranks;
+  shape.configurations_a_degree = 1 + static_cast<int>(draw_below(engine, 2));
+  shape.longest_whole_us = 2000;
+  shape.memory_over_mean = least_memory + draw_unit(engine);
+  return shape;
+}
+
 void add_exchanges(Instance& instance, RandomEngine& engine) {
   Profile& profile = instance.profile;
   for (std::size_t b = 0; b < profile.catalog.buckets.size(); ++b) {

@@ -33,6 +33,11 @@ struct InstanceShape {
 /// small, so that ties happen.
 Instance random_instance(RandomEngine& engine, const InstanceShape& shape);
 
+/// Shapes for properties of whole plans: 1 to 6 ranks, up to 9 sequences, short and long ones, tight and loose memory.
+InstanceShape any_small_shape(RandomEngine& engine);
+/// Shapes of 5 to 8 ranks, too many for brute force; memory at `least_memory` times the mean or above.
+InstanceShape middle_shape(RandomEngine& engine, double least_memory);
+
 /// Gives every split option an exchange, from nothing to all of its time, most of them large; otherwise the same.
 void add_exchanges(Instance& instance, RandomEngine& engine);
 

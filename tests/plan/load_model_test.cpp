@@ -191,15 +191,7 @@ TEST(OverlappedLoads, OwnSolverAgreesWithCpSatOnLargerInstances) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomEngine engine(seed);
-    InstanceShape shape;
-    shape.ranks = 5 + static_cast<int>(draw_below(engine, 4));
-    shape.buckets = 2 + static_cast<int>(draw_below(engine, 3));
-    shape.sequences = 3 + static_cast<int>(draw_below(engine, 5));
-    shape.largest_degree = shape.ranks;
-    shape.configurations_a_degree = 1 + static_cast<int>(draw_below(engine, 2));
-    shape.longest_whole_us = 2000;
-    shape.memory_over_mean = 1.1 + draw_unit(engine);
-    const Instance instance = exchanging_instance(engine, shape);
+    const Instance instance = exchanging_instance(engine, testing::middle_shape(engine, 1.1));
     const Problem problem = reduced(problem_of(instance, model_of(seed)));
     own::SolverLimits limits = exact_limits();
     limits.load_work = limits.split_work = 20'000'000;
@@ -225,15 +217,7 @@ TEST(OverlappedLoads, OwnSolverAgreesWithCpSatOnLargerInstances) {
 
 Instance planned_instance(std::uint64_t seed) {
   RandomEngine engine(seed);
-  InstanceShape shape;
-  shape.ranks = 1 + static_cast<int>(draw_below(engine, 6));
-  shape.buckets = 1 + static_cast<int>(draw_below(engine, 4));
-  shape.sequences = static_cast<int>(draw_below(engine, 10));
-  shape.largest_degree = 8;
-  shape.configurations_a_degree = 2;
-  shape.longest_whole_us = draw_below(engine, 3) == 0 ? 20 : 1'000'000;
-  shape.memory_over_mean = 1 + 3 * draw_unit(engine);
-  return exchanging_instance(engine, shape);
+  return exchanging_instance(engine, testing::any_small_shape(engine));
 }
 
 PlanOptions limited_options(const LoadModel& model) {

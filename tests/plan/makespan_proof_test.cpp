@@ -12,6 +12,7 @@
 #include "brute_force.h"
 #include "instance.h"
 #include "plan/bounds.h"
+#include "testing/findings.h"
 #include "zellige/check.h"
 #include "zellige/planner.h"
 
@@ -20,12 +21,7 @@ namespace {
 
 using testing::Instance;
 using testing::InstanceShape;
-
-std::string shown(const std::vector<Finding>& findings) {
-  std::string out;
-  for (const Finding& finding : findings) out.append(name(finding.what)).append(": ").append(finding.message) += '\n';
-  return out;
-}
+using testing::shown;
 
 Problem whole_problem(const Instance& instance, Menu menu) {
   const auto buckets = match_buckets(instance.batch, instance.profile);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "instance.h"
+#include "testing/findings.h"
 #include "zellige/check.h"
 #include "zellige/planner.h"
 
@@ -17,12 +18,7 @@ namespace {
 
 using testing::Instance;
 using testing::InstanceShape;
-
-std::string shown(const std::vector<Finding>& findings) {
-  std::string out;
-  for (const Finding& finding : findings) out.append(name(finding.what)).append(": ").append(finding.message) += '\n';
-  return out;
-}
+using testing::shown;
 
 Instance drawn(std::uint64_t seed) {
   RandomEngine engine(seed);

@@ -131,15 +131,7 @@ TEST(OwnSolver, AgreesWithCpSatOnLargerInstances) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomEngine engine(seed);
-    InstanceShape shape;
-    shape.ranks = 5 + static_cast<int>(draw_below(engine, 4));
-    shape.buckets = 2 + static_cast<int>(draw_below(engine, 3));
-    shape.sequences = 3 + static_cast<int>(draw_below(engine, 5));
-    shape.largest_degree = shape.ranks;
-    shape.configurations_a_degree = 1 + static_cast<int>(draw_below(engine, 2));
-    shape.longest_whole_us = 2000;
-    shape.memory_over_mean = 1.2 + draw_unit(engine);
-    const Instance instance = random_instance(engine, shape);
+    const Instance instance = random_instance(engine, testing::middle_shape(engine, 1.2));
     const Problem problem = reduced(whole_problem(instance));
     if (!why_never_fits(problem, instance.batch, instance.profile).empty()) continue;
     PlanOptions options = testing::patient_options();

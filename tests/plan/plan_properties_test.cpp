@@ -31,15 +31,7 @@ PlanOptions limited_options(double work_limit = 0.1) {
 
 Instance small_instance(std::uint64_t seed) {
   RandomEngine engine(seed);
-  InstanceShape shape;
-  shape.ranks = 1 + static_cast<int>(draw_below(engine, 6));
-  shape.buckets = 1 + static_cast<int>(draw_below(engine, 4));
-  shape.sequences = static_cast<int>(draw_below(engine, 10));
-  shape.largest_degree = 8;
-  shape.configurations_a_degree = 2;
-  shape.longest_whole_us = draw_below(engine, 3) == 0 ? 20 : 1'000'000;
-  shape.memory_over_mean = 1 + 3 * draw_unit(engine);
-  return random_instance(engine, shape);
+  return random_instance(engine, testing::any_small_shape(engine));
 }
 
 void expect_good(const Plan& plan, const Instance& instance) {

@@ -7,8 +7,6 @@
 namespace zellige::own {
 namespace {
 
-constexpr int kArtificial = -1'000'000;
-constexpr double kTolerance = 1e-9;
 /// How long pricing goes on after a pattern that helps, looking for a better one.
 constexpr std::size_t kCandidates = 12;
 constexpr std::int64_t kWorkAfterFound = 1'000;
@@ -155,38 +153,6 @@ double PatternLp::coefficient(const Row& row, const PoolPattern& entry, const Qu
   return entry.pattern.pieces[limit.type] >= limit.at_least ? 1 : 0;
 }
 
-/// Brings a column into the basis. `direction` is the inverse times the column.
-void PatternLp::pivot(int column, const std::vector<double>& direction) {
-  const int size = static_cast<int>(rows_.size());
-  int leaving = -1;
-  double step = 0;
-  for (int i = 0; i < size; ++i) {
-    if (direction[i] <= kTolerance) continue;
-    const double ratio = basic_[i] / direction[i];
-    // Among equals an artificial column leaves first, then the largest pivot.
-    if (leaving < 0 || ratio < step - 1e-12 ||
-        (ratio < step + 1e-12 &&
-         ((basis_[i] <= kArtificial && basis_[leaving] > kArtificial) ||
-          ((basis_[i] <= kArtificial) == (basis_[leaving] <= kArtificial) && direction[i] > direction[leaving])))) {
-      leaving = i;
-      step = std::max(0.0, ratio);
-    }
-  }
-  if (leaving < 0) return;
-  const double scale = 1 / direction[leaving];
-  double* pivot_row = &inverse_[static_cast<std::size_t>(leaving) * size];
-  for (int k = 0; k < size; ++k) pivot_row[k] *= scale;
-  for (int i = 0; i < size; ++i) {
-    if (i == leaving || direction[i] == 0) continue;
-    double* row = &inverse_[static_cast<std::size_t>(i) * size];
-    for (int k = 0; k < size; ++k) row[k] -= direction[i] * pivot_row[k];
-    basic_[i] = std::max(0.0, basic_[i] - direction[i] * step);
-  }
-  basic_[leaving] = step;
-  basis_[leaving] = column;
-  work_ += size * size;
-}
-
 Multipliers PatternLp::rounded(const Question& question) const {
   Multipliers result{std::vector<std::int64_t>(model_.num_groups(), 0),
                      std::vector<std::int64_t>(model_.num_types(), 0),
@@ -194,14 +160,15 @@ Multipliers PatternLp::rounded(const Question& question) const {
   // Integers so large that rounding is far below what matters, so small that the sums of a pattern stay below 2^50.
   double largest = 1;
   std::int64_t pieces = 1;
-  for (const double dual : duals_) largest = std::max(largest, std::fabs(dual));
+  const std::vector<double>& duals = lp_.duals();
+  for (const double dual : duals) largest = std::max(largest, std::fabs(dual));
   for (const std::int64_t count : model_.count) pieces += count;
   const double most =
       std::min(0x1.0p44, 0x1.0p50 / (largest * static_cast<double>(pieces) * static_cast<double>(rows_.size())));
   // JSON readers hold integers up to 2^53 exactly.
   const double scale = std::min(most / static_cast<double>(model_.unit), 0x1.0p52 / largest);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    std::int64_t value = std::llround(duals_[i] * scale);
+    std::int64_t value = std::llround(duals[i] * scale);
     value = rows_[i].is_cover ? std::max<std::int64_t>(0, value) : std::min<std::int64_t>(0, value);
     switch (rows_[i].kind) {
       case Row::Kind::group: result.group[rows_[i].index] = value; break;
@@ -213,22 +180,14 @@ Multipliers PatternLp::rounded(const Question& question) const {
   return result;
 }
 
-void PatternLp::keep_basis() {
-  last_basis_.clear();
-  for (const int column : basis_) {
-    if (column >= 0) last_basis_.push_back(column);
-  }
-}
-
 void PatternLp::read() {
   counts_.assign(model_.num_types(), 0);
   shares_.clear();
-  keep_basis();
-  for (std::size_t i = 0; i < basis_.size(); ++i) {
-    if (basis_[i] < 0 || basic_[i] <= 1e-12) continue;
-    const PoolPattern& entry = pool_[basis_[i]];
-    shares_.push_back({&entry.pattern, basic_[i]});
-    for (const auto& [t, pieces] : entry.pieces) counts_[t] += basic_[i] * pieces / model_.types[t].degree;
+  last_basis_ = lp_.basis();
+  for (const auto& [p, ranks] : lp_.values()) {
+    const PoolPattern& entry = pool_[p];
+    shares_.push_back({&entry.pattern, ranks});
+    for (const auto& [t, pieces] : entry.pieces) counts_[t] += ranks * pieces / model_.types[t].degree;
   }
 }
 
@@ -241,35 +200,19 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
     if (is_allowed(pool_[p], question, load_limit_us)) usable_.push_back(static_cast<int>(p));
   }
   work_ += static_cast<std::int64_t>(4 * pool_.size());
-  basis_.assign(size, 0);
-  basic_.assign(size, 0);
-  inverse_.assign(static_cast<std::size_t>(size) * size, 0);
-  for (int i = 0; i < size; ++i) {
-    basis_[i] = rows_[i].is_cover ? kArtificial - i : -1 - i;
-    basic_[i] = rows_[i].right;
-    inverse_[static_cast<std::size_t>(i) * size + i] = 1;
-  }
+  std::vector<CoverLp::Row> rows;
+  for (const Row& row : rows_) rows.push_back({row.is_cover, row.right});
+  lp_.start(std::move(rows), dear);
   const std::int64_t end = work_ + search_.work() + work_limit;
   // What served the last question is likely to serve this one.
   candidates_.clear();
   for (const int p : last_basis_) {
     if (is_allowed(pool_[p], question, load_limit_us)) candidates_.push_back(p);
   }
-  std::vector<double> column(size), direction(size), piece(model_.num_types());
+  std::vector<double> column(size), piece(model_.num_types());
   for (int iteration = 0;; ++iteration) {
-    objective_ = 0;
-    double artificial = 0;
-    duals_.assign(size, 0);
-    for (int i = 0; i < size; ++i) {
-      const double cost = basis_[i] >= 0 ? 1 : basis_[i] <= kArtificial ? dear : 0;
-      if (basis_[i] <= kArtificial) artificial += basic_[i];
-      objective_ += cost * basic_[i];
-      if (cost == 0) continue;
-      const double* row = &inverse_[static_cast<std::size_t>(i) * size];
-      for (int k = 0; k < size; ++k) duals_[k] += cost * row[k];
-    }
     work_ += size * size;
-    if (artificial < 1e-9 && objective_ <= model_.ranks + 1e-9) {
+    if (!lp_.has_artificial() && lp_.objective() <= model_.ranks + 1e-9) {
       read();
       return Answer::fits;
     }
@@ -277,18 +220,16 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
 
     int entering = 0;  // 0: none; p + 1: pool; -1 - i: slack
     double best = 1e-9;
-    for (int i = 0; i < size; ++i) {
-      const double gain = rows_[i].is_cover ? -duals_[i] : duals_[i];
-      if (gain > best) best = gain, entering = -1 - i;
-    }
+    if (const int slack = lp_.entering_slack(); slack >= 0) best = lp_.slack_gain(slack), entering = -1 - slack;
+    const std::vector<double>& duals = lp_.duals();
     std::fill(piece.begin(), piece.end(), 0);
     double split_dual = 0;
     bool has_steps = false;
     for (int i = 0; i < size; ++i) {
       switch (rows_[i].kind) {
-        case Row::Kind::group: piece[model_.first[rows_[i].index]] += duals_[i]; break;
-        case Row::Kind::tail: piece[rows_[i].index] += duals_[i]; break;
-        case Row::Kind::split: split_dual = duals_[i]; break;
+        case Row::Kind::group: piece[model_.first[rows_[i].index]] += duals[i]; break;
+        case Row::Kind::tail: piece[rows_[i].index] += duals[i]; break;
+        case Row::Kind::split: split_dual = duals[i]; break;
         case Row::Kind::holders: has_steps = true; break;
       }
     }
@@ -304,7 +245,7 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
       for (const auto& [t, pieces] : pool_[p].pieces) value += piece[t] * pieces;
       if (has_steps) {
         for (int i = 0; i < size; ++i) {
-          if (rows_[i].kind == Row::Kind::holders) value += duals_[i] * coefficient(rows_[i], pool_[p], question);
+          if (rows_[i].kind == Row::Kind::holders) value += duals[i] * coefficient(rows_[i], pool_[p], question);
         }
       }
       return value;
@@ -358,18 +299,12 @@ PatternLp::Answer PatternLp::ask(const Question& question, std::int64_t load_lim
     }
     if (entering > 0) {
       for (int i = 0; i < size; ++i) column[i] = coefficient(rows_[i], pool_[entering - 1], question);
+      lp_.enter(column, entering - 1);
     } else {
-      std::fill(column.begin(), column.end(), 0);
-      column[-1 - entering] = rows_[-1 - entering].is_cover ? -1 : 1;
+      lp_.enter_slack(-1 - entering);
     }
-    for (int i = 0; i < size; ++i) {
-      double sum = 0;
-      const double* row = &inverse_[static_cast<std::size_t>(i) * size];
-      for (int k = 0; k < size; ++k) sum += row[k] * column[k];
-      direction[i] = sum;
-    }
-    work_ += size * size;
-    pivot(entering > 0 ? entering - 1 : entering, direction);
+    work_ += size * size;  // the direction
+    work_ += size * size;  // the basis
   }
   read();
   return Answer::unclear;

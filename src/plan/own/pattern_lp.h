@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/own/cover_lp.h"
 #include "plan/own/pattern_model.h"
 #include "plan/own/pattern_search.h"
 
@@ -67,7 +68,7 @@ class PatternLp {
   /// After refuted: the most that a pattern is worth.
   std::int64_t refuting_value() const { return refuting_value_; }
   /// Fewest ranks found.
-  double ranks() const { return objective_; }
+  double ranks() const { return lp_.objective(); }
 
   void add_pattern(const Pattern& pattern);
   std::int64_t work() const { return work_; }
@@ -88,8 +89,6 @@ class PatternLp {
   void make_rows(const Question& question);
   bool is_allowed(const PoolPattern& pattern, const Question& question, std::int64_t load_limit_us) const;
   double coefficient(const Row& row, const PoolPattern& pattern, const Question& question) const;
-  void pivot(int column, const std::vector<double>& direction);
-  void keep_basis();
   void read();
   Multipliers rounded(const Question& question) const;
 
@@ -97,15 +96,13 @@ class PatternLp {
   PatternSearch& search_;
   std::vector<PoolPattern> pool_;
   std::vector<Row> rows_;
-  std::vector<int> basis_;  // >= 0: pool; -1 - i: slack of row i; kArtificial - i
-  std::vector<double> inverse_, basic_, duals_;
+  CoverLp lp_;  // its columns are named by their place in the pool
   std::vector<int> usable_, candidates_, last_basis_;
   std::vector<std::pair<double, int>> gains_;
   std::vector<Pattern> found_;
   std::vector<double> counts_;
   std::vector<Share> shares_;
   Multipliers multipliers_;
-  double objective_ = 0;
   std::int64_t refuting_value_ = 0;
   std::int64_t work_ = 0;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/cover_lp.h"
+#include "plan/own/cover_lp.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-namespace zellige {
+namespace zellige::own {
 namespace {
 
 constexpr int kArtificial = -1'000'000;
@@ -45,7 +46,7 @@ int CoverLp::entering_slack() const {
   int row = -1;
   double best = kTolerance;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const double gain = rows_[i].is_cover ? -duals_[i] : duals_[i];
+    const double gain = slack_gain(static_cast<int>(i));
     if (gain > best) best = gain, row = static_cast<int>(i);
   }
   return row;
@@ -97,6 +98,12 @@ void CoverLp::pivot(int name) {
   price();
 }
 
+std::vector<int> CoverLp::basis() const {
+  std::vector<int> names;
+  std::copy_if(basis_.begin(), basis_.end(), std::back_inserter(names), [](int name) { return name >= 0; });
+  return names;
+}
+
 std::vector<std::pair<int, double>> CoverLp::values() const {
   std::vector<std::pair<int, double>> result;
   for (std::size_t i = 0; i < basis_.size(); ++i) {
@@ -105,4 +112,4 @@ std::vector<std::pair<int, double>> CoverLp::values() const {
   return result;
 }
 
-}  // namespace zellige
+}  // namespace zellige::own

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <utility>
 #include <vector>
 
-namespace zellige {
+namespace zellige::own {
 
 /// A small linear program whose columns come one by one: the least sum of columns, each costing 1, such that every row
 /// reaches its right side (cover) or does not exceed it. Primal simplex with a dense inverse, for up to some hundred
@@ -25,10 +25,13 @@ class CoverLp {
   const std::vector<double>& duals() const { return duals_; }
   /// A row whose slack would lower the objective, or -1; the largest gain first.
   int entering_slack() const;
+  double slack_gain(int row) const { return rows_[row].is_cover ? -duals_[row] : duals_[row]; }
   void enter_slack(int row);
   /// @param column  [rows]
   /// @param name    >= 0, by which values() knows it
   void enter(const std::vector<double>& column, int name);
+  /// Names of the columns in the basis, those of which there is nothing included.
+  std::vector<int> basis() const;
   /// Columns in the basis, and how much of each.
   std::vector<std::pair<int, double>> values() const;
 
@@ -42,4 +45,4 @@ class CoverLp {
   std::vector<double> inverse_, basic_, duals_, column_, direction_;
 };
 
-}  // namespace zellige
+}  // namespace zellige::own
